@@ -1,0 +1,136 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gdrbench {
+
+/// How the payload travels. A path is a staging policy over a wire.
+enum class Path { tcp, rdma, gdr, tcp_wire, rdma_wire };
+enum class Op { send, write, write_imm, read };
+/// Where the payload starts and ends. With `host` it stands in for GPU memory: staging copies still happen.
+enum class MemoryKind { host, cuda, cuda_vmm };
+/// How GPU or host memory was made known to the NIC; `none` for sockets.
+enum class Registration { none, host, peermem, dmabuf };
+enum class FabricKind { none, hardware, soft_roce, softverbs };
+enum class Suite { latency, bandwidth };
+/// Seen from the initiator, the end that measures.
+enum class Direction { forward, reverse, both };
+enum class CompletionMode { poll, event };
+/// pipelined: chunks, pinned, copies and wire overlapped; plain: one copy, then the wire; pageable: plain from
+/// memory that is not pinned for the GPU.
+enum class Staging { pipelined, plain, pageable };
+/// Who moves the queue pairs to RTS: our control channel, or librdmacm.
+enum class ConnectBy { control, rdma_cm };
+
+/// The names of an enumeration in flags, JSON and tables, in order of preference.
+template <class E>
+struct EnumNames;
+
+#define GDRBENCH_ENUM_NAMES(E, what_, ...)                        \
+  template <>                                                     \
+  struct EnumNames<E> {                                           \
+    static constexpr std::string_view what = what_;               \
+    static constexpr std::pair<E, std::string_view> names[] = {__VA_ARGS__}; \
+  }
+
+GDRBENCH_ENUM_NAMES(Path, "path", {Path::tcp, "tcp"}, {Path::rdma, "rdma"}, {Path::gdr, "gdr"},
+                    {Path::tcp_wire, "tcp_wire"}, {Path::rdma_wire, "rdma_wire"});
+GDRBENCH_ENUM_NAMES(Op, "op", {Op::send, "send"}, {Op::write, "write"}, {Op::write_imm, "write_imm"},
+                    {Op::read, "read"});
+GDRBENCH_ENUM_NAMES(MemoryKind, "memory", {MemoryKind::host, "host"}, {MemoryKind::cuda, "cuda"},
+                    {MemoryKind::cuda_vmm, "cuda_vmm"});
+GDRBENCH_ENUM_NAMES(Registration, "registration", {Registration::none, "none"}, {Registration::host, "host"},
+                    {Registration::peermem, "peermem"}, {Registration::dmabuf, "dmabuf"});
+GDRBENCH_ENUM_NAMES(FabricKind, "fabric", {FabricKind::none, "none"}, {FabricKind::hardware, "hardware"},
+                    {FabricKind::soft_roce, "soft-roce"}, {FabricKind::softverbs, "softverbs"});
+GDRBENCH_ENUM_NAMES(Suite, "suite", {Suite::latency, "latency"}, {Suite::bandwidth, "bandwidth"});
+GDRBENCH_ENUM_NAMES(Direction, "direction", {Direction::forward, "forward"}, {Direction::reverse, "reverse"},
+                    {Direction::both, "both"});
+GDRBENCH_ENUM_NAMES(CompletionMode, "completion", {CompletionMode::poll, "poll"},
+                    {CompletionMode::event, "event"});
+GDRBENCH_ENUM_NAMES(Staging, "staging", {Staging::pipelined, "pipelined"}, {Staging::plain, "plain"},
+                    {Staging::pageable, "pageable"});
+GDRBENCH_ENUM_NAMES(ConnectBy, "connect", {ConnectBy::control, "control"}, {ConnectBy::rdma_cm, "rdma_cm"});
+
+#undef GDRBENCH_ENUM_NAMES
+
+template <class E>
+constexpr std::string_view to_string(E value) {
+  for (const auto& [candidate, name] : EnumNames<E>::names)
+    if (candidate == value) return name;
+  return "?";
+}
+
+/// Throws UsageError that names the value and lists what is accepted.
+[[noreturn]] void throw_unknown_name(std::string_view what, std::string_view value, const std::string& accepted);
+
+template <class E>
+E from_name(std::string_view value) {
+  std::string accepted;
+  for (const auto& [candidate, name] : EnumNames<E>::names) {
+    if (name == value) return candidate;
+    accepted += (accepted.empty() ? "" : ", ") + std::string(name);
+  }
+  throw_unknown_name(EnumNames<E>::what, value, accepted);
+}
+
+/// Staged paths copy through pinned host memory; Direct ones leave the payload where it is.
+constexpr bool is_staged(Path path) { return path == Path::tcp || path == Path::rdma; }
+constexpr bool uses_verbs(Path path) {
+  return path == Path::rdma || path == Path::gdr || path == Path::rdma_wire;
+}
+/// The baselines always keep their payload in host memory.
+constexpr bool is_baseline(Path path) { return path == Path::tcp_wire || path == Path::rdma_wire; }
+
+struct StagingOptions {
+  Staging variant = Staging::pipelined;
+  std::uint64_t chunk_bytes = 256 * 1024;  ///< largest piece copied and sent at once; ignored by plain
+  bool operator==(const StagingOptions&) const = default;
+};
+
+/// Verbs settings of both ends. Empty device or absent index: chosen by the rules of docs/methodology.md.
+struct VerbsOptions {
+  std::string device;
+  std::optional<int> gid_index;
+  std::uint8_t port = 1;
+  std::uint32_t path_mtu = 0;         ///< bytes; 0: min of both active MTUs
+  std::uint8_t timeout = 14;          ///< local ACK timeout, 4.096 µs × 2^timeout (IBTA 9.7.6.1.3)
+  std::uint8_t retry_count = 7;
+  std::uint8_t rnr_retry = 7;         ///< 7: for ever
+  std::uint8_t min_rnr_timer = 1;     ///< code of IBTA table 45; 1 is 0.01 ms, 0 would be 655 ms
+  std::uint8_t service_level = 0;
+  std::uint8_t traffic_class = 0;
+  std::uint32_t inline_bytes = 220;   ///< messages up to this size in host memory are posted inline
+  ConnectBy connect = ConnectBy::control;
+  bool relaxed_ordering = true;
+  bool operator==(const VerbsOptions&) const = default;
+};
+
+/// One measured point. The initiator makes it; the responder gets it with the fields of its own end
+/// (`verbs.device`, `verbs.gid_index`, `gpu`) swapped in.
+struct Case {
+  Suite suite = Suite::latency;
+  Path path = Path::tcp;
+  Op op = Op::send;
+  MemoryKind memory = MemoryKind::host;
+  CompletionMode completion = CompletionMode::poll;
+  Direction direction = Direction::forward;
+  std::uint64_t size_bytes = 8;
+  std::uint32_t depth = 16;           ///< messages in flight on each queue pair
+  std::uint32_t queue_pairs = 1;
+  std::uint64_t footprint_bytes = 64 << 20;  ///< payload buffers rotate through at least this much memory
+  int gpu = 0;
+  StagingOptions staging;
+  VerbsOptions verbs;
+  bool operator==(const Case&) const = default;
+};
+
+/// "latency/gdr/send/8": the name of the case in tables and in Google Benchmark's output.
+std::string case_name(const Case& c);
+
+}  // namespace gdrbench

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gdrbench {
+
+/// A range of memory as the NIC side sees it; the only thing that cuda and verbs both know. Owns nothing.
+struct MemoryView {
+  std::byte* address = nullptr;  ///< host or device virtual address of the first byte
+  std::uint64_t length = 0;      ///< bytes
+  bool on_gpu = false;
+  int dmabuf_fd = -1;               ///< exported dma-buf that covers the range, or −1
+  std::uint64_t dmabuf_offset = 0;  ///< offset of `address` in the dma-buf, bytes
+};
+
+}  // namespace gdrbench

@@ -1,0 +1,155 @@
+# shellcheck shell=bash
+# Starts the virtual machines and talks with them. Sourced by softroce-vm, which defines: work (a private folder), nodes,
+# memory, kernel_folder, die, note. Arrays here are indexed by node.
+
+machines=() # process ids of QEMU
+copiers=()  # process ids that copy a guest's output to ours
+from=()     # descriptors: status lines of the guest
+to=()       # descriptors: orders to the guest
+partial=()  # a status line of which only the beginning has come
+
+# A firmware of 64 KiB whose first instructions write 0x10 to the debug port: QEMU then ends with status 33.
+write_probe() {
+    head -c 65520 /dev/zero
+    printf '\xb0\x10\xe6\xf4\xf4\xeb\xfd\0\0\0\0\0\0\0\0\0'
+}
+
+# /dev/kvm being there says little: in some containers and nested machines a guest hangs at its first instruction.
+choose_accelerator() {
+    local status=0
+    if [[ ! -w /dev/kvm ]]; then
+        echo tcg
+        return
+    fi
+    write_probe >"$work/probe.bin"
+    timeout -k 1 4 qemu-system-x86_64 -nodefaults -no-user-config -display none -machine pc,accel=kvm -m 16 \
+        -bios "$work/probe.bin" -device isa-debug-exit,iobase=0xf4,iosize=1 >/dev/null 2>&1 </dev/null || status=$?
+    if ((status == 33)); then echo kvm; else echo tcg; fi
+}
+
+# QEMU takes a doubled comma for a comma in a value.
+escaped() { printf '%s' "${1//,/,,}"; }
+
+machine_arguments() {
+    local node=$1 version=$2 accelerator=$3 cpu=max channel
+    # The time stamp counter runs through from the host, so it is as good as the host's; the guest's other clocks are
+    # emulated devices, microseconds a reading.
+    local kernel_line="console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc mitigations=off no5lvl random.trust_cpu=on"
+    [[ $accelerator == tcg ]] || cpu=host
+    [[ $accelerator == kvm ]] || accelerator=tcg,thread=multi
+    channel=$(escaped "$work/$node")
+    arguments=(-nodefaults -no-user-config -display none -no-reboot -machine pc -accel "$accelerator" -cpu "$cpu"
+        -smp "$cores" -m "$memory" -kernel "$kernel_folder/boot/vmlinuz-$version" -initrd "$work/initrd.$node"
+        -append "$kernel_line"
+        -chardev "file,id=console,path=$channel.console" -serial chardev:console
+        -chardev "pipe,id=status,path=$channel.status" -serial chardev:status
+        -device virtio-serial-pci
+        -chardev "file,id=stdout,path=$channel.stdout" -device virtserialport,chardev=stdout,name=stdout
+        -chardev "file,id=stderr,path=$channel.stderr" -device virtserialport,chardev=stderr,name=stderr
+        -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap
+        -device virtio-9p-pci,fsdev=host,mount_tag=host)
+    [[ -z $keep_output ]] || arguments+=(
+        -fsdev "local,id=output,path=$(escaped "$keep_output"),security_model=none,multidevs=remap"
+        -device virtio-9p-pci,fsdev=output,mount_tag=output)
+    ((nodes == 1)) || arguments+=(
+        -netdev "stream,id=link,server=$( ((node == 0)) && echo on || echo off),addr.type=unix,addr.path=$channel_link"
+        -device "virtio-net-pci,netdev=link,host_mtu=4200,mac=52:54:00:77:00:0$((node + 1)),romfile=")
+}
+
+open_channels() {
+    local node=$1 stream
+    mkfifo "$work/$node.status.in" "$work/$node.status.out"
+    # Opened for both directions, so that neither side waits for the other.
+    exec {from[node]}<>"$work/$node.status.out" {to[node]}<>"$work/$node.status.in"
+    partial[node]=
+    # In a pair, node 0 only serves: what it writes goes to a file.
+    if ((node < nodes - 1)); then return; fi
+    for stream in stdout stderr; do mkfifo "$work/$node.$stream"; done
+    cat "$work/$node.stdout" &
+    copiers+=($!)
+    cat "$work/$node.stderr" >&2 &
+    copiers+=($!)
+}
+
+start_machine() {
+    local node=$1 arguments channel_link
+    channel_link=$(escaped "$work/link")
+    machine_arguments "$@"
+    open_channels "$node"
+    # The machine must not outlive this script, however it ends.
+    setpriv --pdeathsig KILL -- qemu-system-x86_64 "${arguments[@]}" </dev/null >"$work/$node.qemu" 2>&1 &
+    machines[node]=$!
+}
+
+# Node 1 connects to the socket that node 0 makes.
+wait_for_link() {
+    local tries=100
+    until [[ -S $work/link ]]; do
+        ((tries-- > 0)) && kill -0 "${machines[0]}" 2>/dev/null || machine_ended 0
+        sleep 0.1
+    done
+}
+
+machine_ended() {
+    local node=$1 qemu console
+    qemu=$(tail -n 5 "$work/$node.qemu")
+    console=$(tail -n 25 "$work/$node.console" 2>/dev/null | tr -d '\r')
+    die "the machine of node $node ended by itself; last known: $stage"$'\n'"qemu: ${qemu:-no message}"$'\n'"kernel: ${console:-no message}" \
+        "more memory (--memory, now $memory MiB), another kernel (--kernel) or SOFTROCE_ACCEL=tcg may help"
+}
+
+# Reads one status line of a node into 'line'; false when none is there within half a second.
+read_status() {
+    local node=$1 chunk=
+    if IFS= read -r -t 0.5 -u "${from[node]}" chunk; then
+        line=${partial[node]}$chunk
+        partial[node]=
+    else
+        partial[node]+=$chunk
+        return 1
+    fi
+}
+
+order() { printf '%s\n' "$2" >&"${to[$1]}"; }
+
+report_failure() {
+    local node=$1 text=$2 log=
+    while read_status "$node" && [[ $line != end ]]; do log+=$'\n'"  ${line#log }"; done
+    die "in the machine of node $node (after: $stage): $text"$'\n'"last kernel lines:${log:- none}" "$(remedy "$text")"
+}
+
+remedy() {
+    case $1 in
+        *9p*) echo "the 9p share of the host's root failed: see that qemu-system-x86 is the distribution's, and try --kernel" ;;
+        *rdma\ link*) echo "the kernel could not make an rxe device: try another --kernel; 'rdma' comes with iproute2" ;;
+        *) echo "try another --kernel, more --memory, or SOFTROCE_ACCEL=tcg" ;;
+    esac
+}
+
+# Waits until a node sends a line that begins with one of the words given; leaves it in 'line'.
+wait_for() {
+    local node=$1 word other
+    shift
+    while true; do
+        check_deadline
+        if ! read_status "$node"; then
+            kill -0 "${machines[node]}" 2>/dev/null || read_status "$node" || machine_ended "$node"
+            [[ -n $line ]] || continue
+        fi
+        case $line in
+            stage\ *) stage=${line#stage } ;;
+            fail\ *) report_failure "$node" "${line#fail }" ;;
+        esac
+        for word in "$@"; do [[ $line != "$word"* ]] || return 0; done
+    done
+}
+
+# Lets a machine that has said its last word switch itself off, then ends it.
+end_machine() {
+    local pid=${machines[$1]:-} tries=50
+    [[ -n $pid ]] || return 0
+    while kill -0 "$pid" 2>/dev/null && ((tries-- > 0)); do sleep 0.1; done
+    kill -KILL "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    unset "machines[$1]"
+}

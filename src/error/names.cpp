@@ -1,0 +1,20 @@
+#include <fmt/format.h>
+
+#include "gdrbench/case.hpp"
+#include "gdrbench/error.hpp"
+
+namespace gdrbench {
+
+void throw_unknown_name(std::string_view what, std::string_view value, const std::string& accepted) {
+  throw UsageError(fmt::format("unknown {} '{}'; use one of: {}", what, value, accepted));
+}
+
+std::string case_name(const Case& c) {
+  std::string name =
+      fmt::format("{}/{}/{}/{}", to_string(c.suite), to_string(c.path), to_string(c.op), c.size_bytes);
+  if (c.suite == Suite::bandwidth) name += fmt::format("/{}", to_string(c.direction));
+  if (c.queue_pairs > 1) name += fmt::format("/qp:{}", c.queue_pairs);
+  return name + fmt::format("/{}", to_string(c.completion));
+}
+
+}  // namespace gdrbench

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gdrbench/case.hpp"
+#include "gdrbench/memory.hpp"
+#include "gdrbench/run_result.hpp"
+#include "measure/watch.hpp"
+#include "wire/socket.hpp"
+
+namespace gdrbench::measure {
+
+enum class Role { initiator, responder };
+
+/// The payload memory of one end, shared by the cases of a session that are open at the same time (they run one
+/// after another), so that an end holds one footprint and not one for every path.
+struct Payload {
+  std::shared_ptr<Buffer> outgoing;
+  std::shared_ptr<Buffer> incoming;
+};
+
+/// One end of one case, whatever its path and wire: made on both ends from the same Case, connected through
+/// offers that the control channel carries, then run any number of times.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  /// What the other end's connect() needs.
+  virtual nlohmann::json offer() = 0;
+  /// `sockets`: one a lane for TCP paths, else empty. Returns when traffic may flow.
+  virtual void connect(const nlohmann::json& peer_offer, std::vector<wire::Socket> sockets) = 0;
+  /// Fills the pattern, scrubs the receiving side and posts the first receives. Both ends prepare before either runs.
+  virtual void prepare(const RunRequest& request) = 0;
+  /// The timed loop. The responder's returns when the initiator's loop is over (told through `watch`).
+  virtual EndResult run(Watch& watch) = 0;
+  /// Checks the bytes received in the last run; the text of the first wrong byte, empty if there is none.
+  virtual std::string verify() = 0;
+  /// Registration, device, GID, MTU, staging: the proof of the path.
+  virtual nlohmann::json describe() = 0;
+};
+
+/// Throws Unavailable when this end cannot run the case, with the reason. `payload` is grown when too small.
+std::unique_ptr<Runner> make_runner(const Case& c, Role role, Payload& payload);
+
+/// Bytes of payload memory that one end allocates for the case (outgoing plus incoming); for limits.
+std::uint64_t payload_bytes(const Case& c);
+
+}  // namespace gdrbench::measure
