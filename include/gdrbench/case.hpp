@@ -21,8 +21,8 @@ enum class Suite { latency, bandwidth };
 /// Seen from the initiator, the end that measures.
 enum class Direction { forward, reverse, both };
 enum class CompletionMode { poll, event };
-/// pipelined: chunks, pinned, copies and wire overlapped; plain: one copy, then the wire; pageable: plain from
-/// memory that is not pinned for the GPU.
+/// pipelined: chunks, pinned, copies and wire overlapped; plain: one copy, then the wire; pageable: plain
+/// from memory that is not pinned for the GPU.
 enum class Staging { pipelined, plain, pageable };
 /// Who moves the queue pairs to RTS: our control channel, or librdmacm.
 enum class ConnectBy { control, rdma_cm };
@@ -31,10 +31,10 @@ enum class ConnectBy { control, rdma_cm };
 template <class E>
 struct EnumNames;
 
-#define GDRBENCH_ENUM_NAMES(E, what_, ...)                        \
-  template <>                                                     \
-  struct EnumNames<E> {                                           \
-    static constexpr std::string_view what = what_;               \
+#define GDRBENCH_ENUM_NAMES(E, what_, ...)                                   \
+  template <>                                                                \
+  struct EnumNames<E> {                                                      \
+    static constexpr std::string_view what = what_;                          \
     static constexpr std::pair<E, std::string_view> names[] = {__VA_ARGS__}; \
   }
 
@@ -67,7 +67,8 @@ constexpr std::string_view to_string(E value) {
 }
 
 /// Throws UsageError that names the value and lists what is accepted.
-[[noreturn]] void throw_unknown_name(std::string_view what, std::string_view value, const std::string& accepted);
+[[noreturn]] void throw_unknown_name(std::string_view what, std::string_view value,
+                                     const std::string& accepted);
 
 template <class E>
 E from_name(std::string_view value) {
@@ -80,12 +81,16 @@ E from_name(std::string_view value) {
 }
 
 /// Staged paths copy through pinned host memory; Direct ones leave the payload where it is.
-constexpr bool is_staged(Path path) { return path == Path::tcp || path == Path::rdma; }
+constexpr bool is_staged(Path path) {
+  return path == Path::tcp || path == Path::rdma;
+}
 constexpr bool uses_verbs(Path path) {
   return path == Path::rdma || path == Path::gdr || path == Path::rdma_wire;
 }
 /// The baselines always keep their payload in host memory.
-constexpr bool is_baseline(Path path) { return path == Path::tcp_wire || path == Path::rdma_wire; }
+constexpr bool is_baseline(Path path) {
+  return path == Path::tcp_wire || path == Path::rdma_wire;
+}
 
 struct StagingOptions {
   Staging variant = Staging::pipelined;
@@ -98,14 +103,14 @@ struct VerbsOptions {
   std::string device;
   std::optional<int> gid_index;
   std::uint8_t port = 1;
-  std::uint32_t path_mtu = 0;         ///< bytes; 0: min of both active MTUs
-  std::uint8_t timeout = 14;          ///< local ACK timeout, 4.096 µs × 2^timeout (IBTA 9.7.6.1.3)
+  std::uint32_t path_mtu = 0;  ///< bytes; 0: min of both active MTUs
+  std::uint8_t timeout = 14;   ///< local ACK timeout, 4.096 µs × 2^timeout (IBTA 9.7.6.1.3)
   std::uint8_t retry_count = 7;
-  std::uint8_t rnr_retry = 7;         ///< 7: for ever
-  std::uint8_t min_rnr_timer = 1;     ///< code of IBTA table 45; 1 is 0.01 ms, 0 would be 655 ms
+  std::uint8_t rnr_retry = 7;      ///< 7: for ever
+  std::uint8_t min_rnr_timer = 1;  ///< code of IBTA table 45; 1 is 0.01 ms, 0 would be 655 ms
   std::uint8_t service_level = 0;
   std::uint8_t traffic_class = 0;
-  std::uint32_t inline_bytes = 220;   ///< messages up to this size in host memory are posted inline
+  std::uint32_t inline_bytes = 220;  ///< messages up to this size in host memory are posted inline
   ConnectBy connect = ConnectBy::control;
   bool relaxed_ordering = true;
   bool operator==(const VerbsOptions&) const = default;
@@ -121,7 +126,7 @@ struct Case {
   CompletionMode completion = CompletionMode::poll;
   Direction direction = Direction::forward;
   std::uint64_t size_bytes = 8;
-  std::uint32_t depth = 16;           ///< messages in flight on each queue pair
+  std::uint32_t depth = 16;  ///< messages in flight on each queue pair
   std::uint32_t queue_pairs = 1;
   std::uint64_t footprint_bytes = 64 << 20;  ///< payload buffers rotate through at least this much memory
   int gpu = 0;

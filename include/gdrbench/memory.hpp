@@ -45,8 +45,10 @@ class Buffer {
   std::unique_ptr<Backing> backing_;
 };
 
-/// The test pattern: 8-byte words that depend on the word's position and on a seed (message number and repetition
-/// mixed by the caller), so that data from another message, place or run never passes.
+/// The test pattern: 8-byte words that depend on the word's position in the range, not in the buffer, and on a seed
+/// (message number and repetition mixed by the caller), so that data from another message, place or run never
+/// passes. GPU memory is filled, checked and scrubbed through host memory, in pieces, outside any timed region.
+/// All three throw Error when the range is not inside the buffer, CudaError when a copy fails.
 void fill_pattern(const Buffer& buffer, std::uint64_t offset, std::uint64_t length, std::uint64_t seed);
 
 struct Mismatch {
@@ -54,7 +56,8 @@ struct Mismatch {
   std::uint8_t expected = 0;
   std::uint8_t found = 0;
 };
-/// The first wrong byte of the range, if any. GPU memory is checked where it is when the backend can, else copied.
+/// The first wrong byte of the range, if any. What a NIC wrote to GPU memory is made visible first where the GPU
+/// asks for a flush; the bytes are then copied to the host and compared there.
 std::optional<Mismatch> find_mismatch(const Buffer& buffer, std::uint64_t offset, std::uint64_t length,
                                       std::uint64_t seed);
 /// Overwrites the range with what no pattern word of `seed` equals, so that missing data is seen.

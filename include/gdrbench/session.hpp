@@ -34,6 +34,8 @@ class Server {
   std::uint16_t port() const;
   /// Serves until a termination signal (returns) or, with `sessions` > 0, until so many clients were served.
   void run(int sessions = 0);
+  /// Makes run() return soon, dropping a client being served. From any thread.
+  void stop();
 
  private:
   struct State;

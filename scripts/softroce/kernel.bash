@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Fetches a distribution kernel without installing it, and makes the guest's initramfs. Sourced by softroce-vm, which
-# defines: here (this folder), die, note.
+# defines: here (this folder), scratch, die, note.
+# shellcheck disable=SC2154
 
 cache_folder() {
     local base=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
@@ -36,28 +37,34 @@ download() {
 }
 
 # Unpacks into a folder beside the final one and renames it: an interrupted or parallel run leaves no half kernel.
+# Drivers of what the guest cannot have: most of the size.
+drop_hardware() {
+    (cd "$1" && rm -rf sound drivers/{gpu,media,staging,iio,hwmon,usb,scsi,ata,input} drivers/net/{ethernet,wireless})
+}
+
 unpack_kernel() {
-    local version=$1 folder=$2 work message package packages=("linux-image-$1")
+    local version=$1 folder=$2 unpacking message package packages=("linux-image-$1")
     # Ubuntu splits the modules off.
     for package in "linux-modules-$version" "linux-modules-extra-$version"; do
         ! apt-cache show "$package" >/dev/null 2>&1 || packages+=("$package")
     done
-    work=$(mktemp -d "$(cache_folder)/.unpacking.XXXXXX")
-    scratch+=("$work")
+    unpacking=$(mktemp -d "$(cache_folder)/.unpacking.XXXXXX")
+    scratch+=("$unpacking")
     note "fetching ${packages[*]} (once; kept in $folder)"
     for package in "${packages[@]}"; do
-        message=$(cd "$work" && download "$package") ||
+        message=$(cd "$unpacking" && download "$package") ||
             die "apt-get download $package: ${message:-no message}" \
                 "run 'apt-get update'; kernels on offer: apt-cache search --names-only '^linux-image-[0-9]'; unpacked already: $(unpacked_kernels)"
     done
-    for package in "$work"/*.deb; do
-        dpkg -x "$package" "$work/tree" || die "dpkg -x ${package##*/} failed" "is the disk of $folder full?"
+    for package in "$unpacking"/*.deb; do
+        dpkg -x "$package" "$unpacking/tree" || die "dpkg -x ${package##*/} failed" "is the disk of $folder full?"
     done
     # Debian 13 has its modules below usr/lib, depmod and modprobe expect lib.
-    [[ -d $work/tree/lib/modules ]] || ln -s usr/lib "$work/tree/lib"
-    rm -rf "$work"/*.deb "$work/tree/usr/share"
-    depmod -b "$work/tree" "$version" || die "depmod for $version failed in $work/tree" "is kmod intact?"
-    mv -T "$work/tree" "$folder" 2>/dev/null || [[ -d $folder ]] || die "cannot rename $work/tree to $folder" "look at its permissions"
+    [[ -d $unpacking/tree/lib/modules ]] || ln -s usr/lib "$unpacking/tree/lib"
+    rm -rf "$unpacking"/*.deb "$unpacking/tree/usr/share"
+    drop_hardware "$unpacking/tree/lib/modules/$version/kernel"
+    depmod -b "$unpacking/tree" "$version" || die "depmod for $version failed in $unpacking/tree" "is kmod intact?"
+    mv -T "$unpacking/tree" "$folder" 2>/dev/null || [[ -d $folder ]] || die "cannot rename $unpacking/tree to $folder" "look at its permissions"
 }
 
 # Sets kernel_folder, with boot/vmlinuz-VERSION and lib/modules/VERSION in it.
@@ -70,8 +77,8 @@ need_kernel() {
         die "$kernel_folder has no boot/vmlinuz-$version" "remove that folder and run again"
 }
 
-# In the order of use; each brings its dependencies. crc32_generic is asked for by name at run time only, so no
-# dependency shows it, and without it 'rdma link add' fails.
+# In the order of use; each brings its dependencies. rdma_rxe asks for crc32_generic by name at run time only, so no
+# dependency shows it, and without it 'rdma link add' fails; newer kernels have it built in under another name.
 guest_modules=(virtio_pci 9pnet_virtio 9p overlay virtio_console veth virtio_net crc32_generic ib_uverbs rdma_ucm rdma_rxe)
 
 # Prints each needed module file once, dependencies first. The host's modprobe.d does not concern the guest.
@@ -79,6 +86,7 @@ module_files() {
     local version=$1 module listing
     for module in "${guest_modules[@]}"; do
         listing=$(modprobe -C /dev/null -d "$kernel_folder" -S "$version" --show-depends "$module" 2>&1) ||
+            { [[ $module == crc32_generic ]] && continue; } ||
             die "the kernel $version has no module $module: $listing" \
                 "choose another with --kernel (Debian's cloud kernels have no RDMA)"
         sed -n 's/^insmod \([^ ]*\).*/\1/p' <<<"$listing"

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Starts the virtual machines and talks with them. Sourced by softroce-vm, which defines: work (a private folder), nodes,
-# memory, kernel_folder, die, note. Arrays here are indexed by node.
+# cores, memory, keep_output, kernel_folder, stage, die, check_deadline. Arrays here are indexed by node.
+# shellcheck disable=SC2154
 
 machines=() # process ids of QEMU
 copiers=()  # process ids that copy a guest's output to ours
@@ -8,23 +9,18 @@ from=()     # descriptors: status lines of the guest
 to=()       # descriptors: orders to the guest
 partial=()  # a status line of which only the beginning has come
 
-# A firmware of 64 KiB whose first instructions write 0x10 to the debug port: QEMU then ends with status 33.
-write_probe() {
-    head -c 65520 /dev/zero
-    printf '\xb0\x10\xe6\xf4\xf4\xeb\xfd\0\0\0\0\0\0\0\0\0'
-}
-
-# /dev/kvm being there says little: in some containers and nested machines a guest hangs at its first instruction.
+# /dev/kvm being there says little: in some nested machines a guest hangs at once, in others only a real kernel does. So
+# the trial boots this kernel until it misses its root, which takes a second where KVM works.
 choose_accelerator() {
-    local status=0
-    if [[ ! -w /dev/kvm ]]; then
+    local version=$1 log=$work/trial
+    if [[ -w /dev/kvm ]] && timeout -k 1 4 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
+        -machine pc -accel kvm -cpu host -m 256 -kernel "$kernel_folder/boot/vmlinuz-$version" \
+        -append "console=ttyS0 quiet panic=-1" -serial "file:$(escaped "$log")" </dev/null >/dev/null 2>&1 &&
+        grep -q 'Kernel panic' "$log"; then
+        echo kvm
+    else
         echo tcg
-        return
     fi
-    write_probe >"$work/probe.bin"
-    timeout -k 1 4 qemu-system-x86_64 -nodefaults -no-user-config -display none -machine pc,accel=kvm -m 16 \
-        -bios "$work/probe.bin" -device isa-debug-exit,iobase=0xf4,iosize=1 >/dev/null 2>&1 </dev/null || status=$?
-    if ((status == 33)); then echo kvm; else echo tcg; fi
 }
 
 # QEMU takes a doubled comma for a comma in a value.
@@ -38,6 +34,7 @@ machine_arguments() {
     [[ $accelerator == tcg ]] || cpu=host
     [[ $accelerator == kvm ]] || accelerator=tcg,thread=multi
     channel=$(escaped "$work/$node")
+    # shellcheck disable=SC2054
     arguments=(-nodefaults -no-user-config -display none -no-reboot -machine pc -accel "$accelerator" -cpu "$cpu"
         -smp "$cores" -m "$memory" -kernel "$kernel_folder/boot/vmlinuz-$version" -initrd "$work/initrd.$node"
         -append "$kernel_line"
@@ -48,6 +45,7 @@ machine_arguments() {
         -chardev "file,id=stderr,path=$channel.stderr" -device virtserialport,chardev=stderr,name=stderr
         -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap
         -device virtio-9p-pci,fsdev=host,mount_tag=host)
+    # shellcheck disable=SC2054
     [[ -z $keep_output ]] || arguments+=(
         -fsdev "local,id=output,path=$(escaped "$keep_output"),security_model=none,multidevs=remap"
         -device virtio-9p-pci,fsdev=output,mount_tag=output)
@@ -57,10 +55,11 @@ machine_arguments() {
 }
 
 open_channels() {
-    local node=$1 stream
+    local node=$1 stream reading writing
     mkfifo "$work/$node.status.in" "$work/$node.status.out"
     # Opened for both directions, so that neither side waits for the other.
-    exec {from[node]}<>"$work/$node.status.out" {to[node]}<>"$work/$node.status.in"
+    exec {reading}<>"$work/$node.status.out" {writing}<>"$work/$node.status.in"
+    from[node]=$reading to[node]=$writing
     partial[node]=
     # In a pair, node 0 only serves: what it writes goes to a file.
     if ((node < nodes - 1)); then return; fi
@@ -85,7 +84,7 @@ start_machine() {
 wait_for_link() {
     local tries=100
     until [[ -S $work/link ]]; do
-        ((tries-- > 0)) && kill -0 "${machines[0]}" 2>/dev/null || machine_ended 0
+        if ((tries-- == 0)) || ! kill -0 "${machines[0]}" 2>/dev/null; then machine_ended 0; fi
         sleep 0.1
     done
 }
@@ -126,15 +125,30 @@ remedy() {
     esac
 }
 
+# With nobody left to read the command's output there is nothing to run on for: the status is that of SIGPIPE.
+check_readers() {
+    local pid
+    for pid in "${copiers[@]}"; do kill -0 "$pid" 2>/dev/null || exit 141; done
+}
+
+# A machine that is gone may have left a last line behind, for the node that is listened to.
+check_machines() {
+    local node
+    for node in "${!machines[@]}"; do
+        kill -0 "${machines[node]}" 2>/dev/null || { ((node == $1)) && read_status "$node"; } || machine_ended "$node"
+    done
+}
+
 # Waits until a node sends a line that begins with one of the words given; leaves it in 'line'.
 wait_for() {
-    local node=$1 word other
+    local node=$1 word
     shift
     while true; do
         check_deadline
+        line=
         if ! read_status "$node"; then
-            kill -0 "${machines[node]}" 2>/dev/null || read_status "$node" || machine_ended "$node"
-            [[ -n $line ]] || continue
+            check_machines "$node"
+            [[ -n $line ]] || { check_readers; continue; }
         fi
         case $line in
             stage\ *) stage=${line#stage } ;;

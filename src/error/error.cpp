@@ -20,9 +20,8 @@ std::string errno_name(int errno_value) {
 }
 
 SystemError::SystemError(int errno_value, const std::string& tried, const std::string& hint)
-    : Error(with_hint(fmt::format("{}: {} ({})", tried, errno_name(errno_value), strerrordesc_np(errno_value)
-                                                                                    ? strerrordesc_np(errno_value)
-                                                                                    : "unknown"),
+    : Error(with_hint(fmt::format("{}: {} ({})", tried, errno_name(errno_value),
+                                  strerrordesc_np(errno_value) ? strerrordesc_np(errno_value) : "unknown"),
                       hint)),
       code_(errno_value) {}
 

@@ -27,7 +27,9 @@ void handle_termination_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-bool interrupted() { return signal_arrived.load(std::memory_order_relaxed); }
+bool interrupted() {
+  return signal_arrived.load(std::memory_order_relaxed);
+}
 
 void throw_if_interrupted() {
   if (interrupted()) throw Interrupted();

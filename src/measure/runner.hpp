@@ -17,8 +17,8 @@ namespace gdrbench::measure {
 
 enum class Role { initiator, responder };
 
-/// The payload memory of one end, shared by the cases of a session that are open at the same time (they run one
-/// after another), so that an end holds one footprint and not one for every path.
+/// The payload memory of one end, shared by the cases of a session that are open at the same time (they run
+/// one after another), so that an end holds one footprint and not one for every path.
 struct Payload {
   std::shared_ptr<Buffer> outgoing;
   std::shared_ptr<Buffer> incoming;
@@ -33,7 +33,8 @@ class Runner {
   virtual nlohmann::json offer() = 0;
   /// `sockets`: one a lane for TCP paths, else empty. Returns when traffic may flow.
   virtual void connect(const nlohmann::json& peer_offer, std::vector<wire::Socket> sockets) = 0;
-  /// Fills the pattern, scrubs the receiving side and posts the first receives. Both ends prepare before either runs.
+  /// Fills the pattern, scrubs the receiving side and posts the first receives. Both ends prepare before
+  /// either runs.
   virtual void prepare(const RunRequest& request) = 0;
   /// The timed loop. The responder's returns when the initiator's loop is over (told through `watch`).
   virtual EndResult run(Watch& watch) = 0;

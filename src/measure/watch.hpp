@@ -1,15 +1,23 @@
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <cstdint>
 
+#include "gdrbench/error.hpp"
 #include "wire/socket.hpp"
 
 namespace gdrbench::measure {
 
-/// What a measuring loop looks at when nothing moves: the control channel, termination signals, and a limit on
-/// standing still. The loops call `idle()` in every fruitless turn; it looks at the clock and the channel only
-/// now and then, so that polling stays cheap.
+/// The other end has something to say on the control channel before this end's loop is over: it gave up, or
+/// is gone. What it says is the error to report.
+class PeerSpoke : public Error {
+ public:
+  PeerSpoke() : Error("the other end ended the run early") {}
+};
+
+/// What a measuring loop looks at when nothing moves: the control channel, termination signals, and a limit
+/// on standing still. The loops call `idle()` in every fruitless turn; it looks at the clock and the channel
+/// only now and then, so that polling stays cheap.
 class Watch {
  public:
   /// `control_fd` becomes readable when the other end has something to say: for the responder that the run is
@@ -17,7 +25,7 @@ class Watch {
   Watch(int control_fd, std::chrono::milliseconds stall_limit);
 
   /// Progress was made.
-  void active() { idle_turns_ = 0; }
+  void active() { moved_ = true; }
   /// Nothing moved in this turn. Returns false when the loop should end because the control channel has
   /// something to read. Throws PeerLost when nothing has moved for the stall limit, Interrupted on a signal.
   bool idle();
@@ -26,11 +34,14 @@ class Watch {
   int control_fd() const { return control_fd_; }
 
  private:
+  bool look(wire::Deadline now);
+
   int control_fd_;
   std::chrono::milliseconds stall_limit_;
-  std::uint32_t idle_turns_ = 0;
+  bool moved_ = true;  ///< since the last look
+  std::uint32_t turns_ = 0;
+  wire::Deadline look_at_{};
   wire::Deadline stalled_at_{};
 };
-
 
 }  // namespace gdrbench::measure

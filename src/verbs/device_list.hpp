@@ -14,10 +14,10 @@ struct DeviceInfo {
   std::string name;  ///< "mlx5_0"
   std::uint8_t port = 1;
   FabricKind fabric = FabricKind::hardware;
-  std::string link_layer;               ///< "Ethernet", "InfiniBand"
-  std::uint32_t active_mtu = 0;         ///< bytes
+  std::string link_layer;                   ///< "Ethernet", "InfiniBand"
+  std::uint32_t active_mtu = 0;             ///< bytes
   std::uint64_t link_bytes_per_second = 0;  ///< active speed × width, data rate as verbs reports it
-  std::string unusable;                 ///< why it cannot be used (port down, iWARP …), "" if it can
+  std::string unusable;                     ///< why it cannot be used (port down, iWARP …), "" if it can
 };
 
 /// All devices and ports, in libibverbs' order. Empty when there are none; never throws for an absent device.

@@ -61,9 +61,10 @@ struct Completion {
   std::uint64_t id = 0;
   Kind kind = Kind::sent;
   std::uint32_t lane = 0;
-  std::uint32_t status = 0;        ///< 0 is success; else an ibv_wc_status. Then only id, lane and vendor_error count
+  std::uint32_t status =
+      0;  ///< 0 is success; else an ibv_wc_status. Then only id, lane and vendor_error count
   std::uint32_t vendor_error = 0;
-  std::uint32_t length = 0;        ///< bytes received
+  std::uint32_t length = 0;  ///< bytes received
   std::uint32_t immediate = 0;
   bool has_immediate = false;
 };
@@ -83,23 +84,23 @@ struct WireLimits {
   CompletionMode completion = CompletionMode::poll;
 };
 
-/// What a wire offers. post_send and post_receive return 0 or an errno value (ENOMEM: queue full). poll returns
-/// the number of completions written and never blocks. wait sleeps until a completion may be there, `extra_fd`
-/// (−1: none) is readable, or `timeout_ms` is over; spurious wake-ups are allowed. After wait, poll until empty
-/// before waiting again.
+/// What a wire offers. post_send and post_receive return 0 or an errno value (ENOMEM: queue full). poll
+/// returns the number of completions written and never blocks. wait sleeps until a completion may be there,
+/// `extra_fd` (−1: none) is readable, or `timeout_ms` is over; spurious wake-ups are allowed. After wait,
+/// poll until empty before waiting again.
 template <class W>
 concept Wire = requires(W w, const MemoryView& view, const SendRequest& send, const ReceiveRequest& receive,
                         std::span<Completion> out, const nlohmann::json& peer, std::vector<Socket> sockets) {
   { w.register_memory(view) } -> std::same_as<Region>;
   { w.offer() } -> std::same_as<nlohmann::json>;  // what the peer's connect() needs
-  { w.connect(peer, std::move(sockets)) };        // both ends, in any order; returns when traffic may flow
+  {w.connect(peer, std::move(sockets))};          // both ends, in any order; returns when traffic may flow
   { w.post_send(send) } -> std::same_as<int>;
   { w.post_receive(receive) } -> std::same_as<int>;
   { w.poll(out) } -> std::same_as<std::size_t>;
-  { w.wait(int{} /* extra_fd */, int{} /* timeout_ms */) };
-  { w.max_message() } -> std::same_as<std::uint64_t>;  // bytes in one request
-  { w.inline_bytes() } -> std::same_as<std::uint32_t>; // largest inline request granted
-  { w.describe() } -> std::same_as<nlohmann::json>;    // what is recorded in the result: device, gid, mtu, …
+  {w.wait(int{} /* extra_fd */, int{} /* timeout_ms */)};
+  { w.max_message() } -> std::same_as<std::uint64_t>;   // bytes in one request
+  { w.inline_bytes() } -> std::same_as<std::uint32_t>;  // largest inline request granted
+  { w.describe() } -> std::same_as<nlohmann::json>;  // what is recorded in the result: device, gid, mtu, …
   { W::one_sided_needs_target_cpu } -> std::convertible_to<bool>;
 };
 

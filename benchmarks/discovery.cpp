@@ -1,0 +1,152 @@
+#include "benchmarks/discovery.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "benchmarks/plan.hpp"
+#include "gdrbench/error.hpp"
+
+namespace gdrbench::benchmarks {
+namespace {
+
+using nlohmann::json;
+
+bool has_gpu(const json& end) {
+  return end.at("gpu").at("unavailable").get<std::string>().empty();
+}
+
+std::string host_of(const json& end) {
+  return end.value("host", "?");
+}
+
+void choose_memory(Discovery& found, const json& here, const json& there, const MeasureOptions& options) {
+  if (options.memory) {
+    found.memory = *options.memory;
+    return;
+  }
+  found.memory = MemoryKind::cuda;
+  for (const json* end : {&here, &there}) {
+    if (has_gpu(*end)) continue;
+    found.memory = MemoryKind::host;
+    found.memory_note = fmt::format("host memory stands in for GPU memory: {} has none ({})", host_of(*end),
+                                    end->at("gpu").at("unavailable").get<std::string>());
+    return;
+  }
+}
+
+// The devices of an end that may be used, best fabric first.
+std::vector<json> usable_devices(const json& end, const MeasureOptions& options, const std::string& name) {
+  std::vector<json> devices;
+  for (const json& device : end.at("rdma").at("devices")) {
+    const auto fabric = from_name<FabricKind>(device.at("fabric").get<std::string>());
+    const bool wanted =
+        name.empty() ? !options.fabric || *options.fabric == fabric : device.at("name") == name;
+    if (wanted && device.at("unusable") == "") devices.push_back(device);
+  }
+  std::stable_sort(devices.begin(), devices.end(), [](const json& a, const json& b) {
+    return a.at("fabric") == "hardware" && b.at("fabric") != "hardware";
+  });
+  return devices;
+}
+
+std::string why_no_device(const json& end, const MeasureOptions& options, const std::string& name) {
+  const json& devices = end.at("rdma").at("devices");
+  if (devices.empty())
+    return fmt::format("on {}: {}", host_of(end), end.at("rdma").at("unavailable").get<std::string>());
+  std::string seen;
+  for (const json& device : devices) {
+    seen += fmt::format("{}{} ({}", seen.empty() ? "" : ", ", device.at("name").get<std::string>(),
+                        device.at("fabric").get<std::string>());
+    if (device.at("unusable") != "") seen += ": " + device.at("unusable").get<std::string>();
+    seen += ")";
+  }
+  std::string wanted = "no usable RDMA device";
+  if (!name.empty()) {
+    wanted = fmt::format("no usable RDMA device named '{}'", name);
+  } else if (options.fabric) {
+    wanted = fmt::format("no usable RDMA device of fabric {}", to_string(*options.fabric));
+  }
+  return fmt::format("on {}: {}; there: {}", host_of(end), wanted, seen);
+}
+
+// Picks a device on each end; the reason why not, if there is no pair.
+std::string choose_devices(Discovery& found, const json& here, const json& there,
+                           const MeasureOptions& options) {
+  const std::vector<json> ours = usable_devices(here, options, options.device);
+  if (ours.empty()) return why_no_device(here, options, options.device);
+  const std::vector<json> theirs = usable_devices(there, options, options.peer_device);
+  if (theirs.empty()) return why_no_device(there, options, options.peer_device);
+  for (const json& own : ours) {
+    const auto fits = [&](const json& other) {
+      return other.at("link_layer") == own.at("link_layer") && other.at("fabric") == own.at("fabric");
+    };
+    auto other = std::find_if(theirs.begin(), theirs.end(),
+                              [&](const json& d) { return fits(d) && d.at("name") == own.at("name"); });
+    if (other == theirs.end()) other = std::find_if(theirs.begin(), theirs.end(), fits);
+    if (other == theirs.end()) continue;
+    found.device = own.at("name").get<std::string>();
+    found.peer_device = other->at("name").get<std::string>();
+    found.fabric = {.kind = from_name<FabricKind>(own.at("fabric").get<std::string>()),
+                    .device = found.device,
+                    .link_layer = own.at("link_layer").get<std::string>(),
+                    .active_mtu = own.at("active_mtu").get<std::uint32_t>(),
+                    .gid_index = std::nullopt,
+                    .link_bytes_per_second = own.at("link_bytes_per_second").get<double>()};
+    return "";
+  }
+  return fmt::format(
+      "no pair of devices on {} and {} has the same fabric and link layer; name them by --device and "
+      "--peer-device",
+      host_of(here), host_of(there));
+}
+
+// Builds and connects the smallest case of the path on both ends. The reason why not, if it cannot be had.
+std::string try_path(Session& session, Path path, Discovery& found, const MeasureOptions& options) {
+  Discovery only = found;
+  only.paths = {path};
+  std::string reason;
+  for (const Point& point : plan_points(options, only)) {
+    Case c = point.front();
+    c.size_bytes = std::min<std::uint64_t>(c.size_bytes, 4096);
+    c.footprint_bytes = c.size_bytes;
+    try {
+      const auto opened = session.open(c, responder_case(c, options, found));
+      const json proof = opened->describe();
+      const json& wire = proof.at("initiator").at("wire");
+      if (wire.contains("gid_index") && !wire.at("gid_index").is_null())
+        found.fabric.gid_index = wire.at("gid_index").get<int>();
+      return "";
+    } catch (const Unavailable& unavailable) {
+      reason = unavailable.what();
+    }
+  }
+  return reason;
+}
+
+}  // namespace
+
+Discovery discover(Session& session, const json& this_end, const MeasureOptions& options) {
+  Discovery found;
+  choose_memory(found, this_end, session.peer(), options);
+  const std::string no_device = choose_devices(found, this_end, session.peer(), options);
+  for (const Path path : options.paths) {
+    const std::string reason =
+        uses_verbs(path) && !no_device.empty() ? no_device : try_path(session, path, found, options);
+    if (reason.empty()) {
+      found.paths.push_back(path);
+    } else {
+      found.skipped.push_back({path, reason});
+    }
+  }
+  for (const Path path : options.required)
+    for (const SkippedPath& skipped : found.skipped)
+      if (skipped.path == path)
+        throw Unavailable(
+            fmt::format("--require {}: this path cannot run: {}", to_string(path), skipped.reason));
+  if (found.paths.empty())
+    throw Unavailable("none of the paths asked for can run: " + found.skipped.front().reason);
+  return found;
+}
+
+}  // namespace gdrbench::benchmarks

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benchmarks/options.hpp"
+#include "gdrbench/report.hpp"
+#include "gdrbench/session.hpp"
+
+namespace gdrbench::benchmarks {
+
+/// What can be measured between the two ends.
+struct Discovery {
+  MemoryKind memory = MemoryKind::host;
+  std::string memory_note;  ///< why it is not GPU memory; empty when it is, or when it was asked for
+  FabricDescription fabric;
+  std::string device, peer_device;
+  std::vector<Path> paths;  ///< those that run, in the order asked for
+  std::vector<SkippedPath> skipped;
+};
+
+/// Finds the devices, and tries every path that was asked for by opening a small case over it: nothing is
+/// promised that was not tried, and nothing falls back. Throws Unavailable when a required path cannot run or
+/// none can.
+Discovery discover(Session& session, const nlohmann::json& this_end, const MeasureOptions& options);
+
+}  // namespace gdrbench::benchmarks

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gdrbench/case.hpp"
+
+namespace gdrbench::benchmarks {
+
+/// What the initiator was asked to measure. Empty lists and absent values: the suite's defaults.
+struct MeasureOptions {
+  std::vector<Suite> suites;
+  std::vector<Path> paths{Path::tcp, Path::rdma, Path::gdr};
+  std::vector<Path> required;  ///< --require: not to be skipped
+  std::vector<Op> ops{Op::send};
+  std::vector<std::uint64_t> sizes;   ///< bytes
+  std::vector<Direction> directions;  ///< bandwidth
+  std::vector<CompletionMode> completions{CompletionMode::poll};
+  std::optional<MemoryKind> memory;  ///< absent: cuda where both ends have a GPU, else host
+  std::optional<FabricKind> fabric;  ///< absent: the best there is
+  std::string device, peer_device;
+  std::optional<int> gid_index, peer_gid_index;
+  int gpu = 0, peer_gpu = 0;
+  std::uint32_t depth = 16;
+  std::uint32_t queue_pairs = 1;
+  std::uint64_t footprint_bytes = 64 << 20;
+  StagingOptions staging;
+  VerbsOptions verbs;
+  double time_budget_s = 60;
+};
+
+}  // namespace gdrbench::benchmarks

@@ -1,0 +1,70 @@
+#include "benchmarks/plan.hpp"
+
+namespace gdrbench::benchmarks {
+namespace {
+
+std::vector<std::uint64_t> sizes_of(Suite suite, const MeasureOptions& options) {
+  if (!options.sizes.empty()) return options.sizes;
+  if (suite == Suite::latency) return {8, 4096, 65536};
+  return {65536, 1 << 20, 8 << 20};
+}
+
+// Some root complexes forward peer-to-peer writes and not reads, so one direction alone would hide half the
+// story.
+std::vector<Direction> directions_of(Suite suite, const MeasureOptions& options) {
+  if (suite == Suite::latency) return {Direction::forward};
+  if (!options.directions.empty()) return options.directions;
+  return {Direction::forward, Direction::reverse};
+}
+
+Case make_case(const MeasureOptions& options, const Discovery& discovery) {
+  Case c;
+  c.memory = discovery.memory;
+  c.depth = options.depth;
+  c.queue_pairs = options.queue_pairs;
+  c.footprint_bytes = options.footprint_bytes;
+  c.gpu = options.gpu;
+  c.staging = options.staging;
+  c.verbs = options.verbs;
+  c.verbs.device = discovery.device;
+  c.verbs.gid_index = options.gid_index;
+  return c;
+}
+
+}  // namespace
+
+std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& discovery) {
+  std::vector<Point> points;
+  Case c = make_case(options, discovery);
+  for (const Suite suite : options.suites)
+    for (const Op op : options.ops)
+      for (const CompletionMode completion : options.completions)
+        for (const std::uint64_t size : sizes_of(suite, options))
+          for (const Direction direction : directions_of(suite, options)) {
+            c.suite = suite;
+            c.op = op;
+            c.completion = completion;
+            c.size_bytes = size;
+            c.direction = direction;
+            // A ping-pong is one message at a time on one queue pair.
+            c.queue_pairs = suite == Suite::latency ? 1 : options.queue_pairs;
+            Point point;
+            for (const Path path : discovery.paths) {
+              c.path = path;
+              c.memory = is_baseline(path) ? MemoryKind::host : discovery.memory;
+              point.push_back(c);
+            }
+            points.push_back(std::move(point));
+          }
+  return points;
+}
+
+Case responder_case(const Case& c, const MeasureOptions& options, const Discovery& discovery) {
+  Case other = c;
+  other.gpu = options.peer_gpu;
+  other.verbs.device = discovery.peer_device;
+  other.verbs.gid_index = options.peer_gid_index;
+  return other;
+}
+
+}  // namespace gdrbench::benchmarks

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gdrbench/case.hpp"
+#include "gdrbench/run_result.hpp"
+
+/// What becomes of results: the JSON result file, the table for humans, the dump of raw samples.
+namespace gdrbench {
+
+/// The network that the verbs paths ran on.
+struct FabricDescription {
+  FabricKind kind = FabricKind::none;
+  std::string device{};                     ///< "mlx5_0"; empty without one
+  std::string link_layer{};                 ///< "InfiniBand" or "Ethernet"; empty without a device
+  std::optional<std::uint32_t> active_mtu;  ///< bytes
+  std::optional<int> gid_index;
+  std::optional<double> link_bytes_per_second;  ///< nominal rate of the port
+};
+
+/// A case with everything that was measured of it.
+struct CaseResult {
+  Case test_case;
+  Registration registration = Registration::none;
+  nlohmann::json proof = nlohmann::json::object();  ///< OpenCase::describe()
+  std::vector<RunResult> repetitions;  ///< in the order they ran; paired with those of other paths
+};
+
+struct SkippedPath {
+  Path path = Path::gdr;
+  std::string reason;
+};
+
+/// Everything a result file holds.
+struct ResultDocument {
+  std::string command;  ///< the command line as it was given
+  FabricDescription fabric;
+  nlohmann::json initiator = nlohmann::json::object();  ///< describe_this_end()
+  nlohmann::json responder = nlohmann::json::object();  ///< Session::peer()
+  std::vector<CaseResult> cases;
+  std::vector<SkippedPath> skipped;
+  bool complete = false;
+  std::string incomplete_reason;  ///< "interrupted", "time budget of 60 s used up", …; empty when complete
+  nlohmann::json context = nlohmann::json::object();    ///< as Google Benchmark writes it
+  nlohmann::json benchmarks = nlohmann::json::array();  ///< as Google Benchmark writes it
+};
+
+/// Only hardware gives RDMA performance figures.
+constexpr bool is_functional(FabricKind kind) {
+  return kind != FabricKind::hardware;
+}
+
+/// The result file, schema 1: docs/json.md explains it, docs/result.schema.json checks it.
+nlohmann::ordered_json to_json(const ResultDocument& document);
+
+struct TableOptions {
+  std::string title{};        ///< "gdrbench compare node-b"
+  std::string peer{};         ///< host of the responder; left out when empty
+  std::string result_file{};  ///< named in the last line; left out when empty
+  std::size_t width = 100;    ///< columns that text is wrapped to
+};
+
+/// The paths side by side, one row a figure, medians over the repetitions, with the ratio of the most direct
+/// path to the next. Lines end in '\n'.
+std::string comparison_table(const ResultDocument& document, const TableOptions& options);
+
+/// One row a case: percentiles, or rates, with the CPU cost of both ends. A block for each suite.
+std::string suite_table(const ResultDocument& document, const TableOptions& options);
+
+/// Writes a file that is complete or absent: into a temporary file of the same folder, synced, then renamed.
+/// Missing parent folders are made; a device or a pipe is written to directly. Throws SystemError
+/// (ExitStatus::failed) that names the path and the remedy, and leaves neither a partial nor a temporary
+/// file.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+/// Tries, ahead of a long run, what write_file_atomically will do; makes missing parent folders and leaves
+/// nothing else. Throws UsageError with the text that the writing would have failed with.
+void check_writable(const std::filesystem::path& path);
+
+/// Every latency sample as CSV with the header
+/// `suite,path,op,memory,completion,size_bytes,repetition,index,latency_us`; repetition and index count from
+/// 0. Written like write_file_atomically, without holding the text in memory.
+void write_samples(const std::filesystem::path& path, const ResultDocument& document);
+
+}  // namespace gdrbench

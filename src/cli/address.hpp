@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gdrbench::cli {
+
+struct HostPort {
+  std::string host;
+  std::uint16_t port;
+};
+
+/// "node-b", "node-b:7472", "10.0.0.5", "fe80::1%eth0", "[fe80::1%eth0]:7472". Throws UsageError.
+HostPort parse_host(const std::string& text, std::uint16_t otherwise);
+
+/// Whether only this machine can connect to the address: 127.0.0.0/8, ::1, localhost.
+bool is_loopback(const std::string& address);
+
+}  // namespace gdrbench::cli

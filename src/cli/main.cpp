@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "gdrbench/error.hpp"
+#include "gdrbench/interrupt.hpp"
+#include "gdrbench/version.hpp"
+
+namespace {
+
+using namespace gdrbench;
+
+int run(int argc, char** argv) {
+  std::string command_line;
+  std::vector<std::string> benchmark_flags;
+  std::vector<std::string> arguments;
+  for (int i = 0; i < argc; ++i) {
+    const std::string argument = argv[i];
+    command_line += (i == 0 ? "" : " ") + (i == 0 ? std::string("gdrbench") : argument);
+    if (argument.starts_with("--benchmark_")) {
+      benchmark_flags.push_back(argument);
+    } else if (i > 0) {
+      arguments.insert(arguments.begin(), argument);  // CLI11 takes them in reverse order
+    }
+  }
+
+  CLI::App app{
+      "Measures GPUDirect RDMA against CPU-staged transfers between two nodes: TCP with host staging (tcp), "
+      "RDMA with\n"
+      "host staging (rdma) and GPUDirect RDMA (gdr), side by side over one harness.",
+      "gdrbench"};
+  app.set_version_flag("--version", fmt::format("gdrbench {} ({})", version, commit));
+  app.require_subcommand(1);
+  app.footer(
+      "Exit status: 0 done, 1 a measurement or verification failed, 2 bad usage, 3 a required path was\n"
+      "unavailable, 4 the peer was lost, 130 interrupted.");
+  cli::Action chosen;
+  cli::add_serve(app, chosen);
+  cli::add_measure_commands(app, chosen, command_line, benchmark_flags);
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : static_cast<int>(ExitStatus::usage);
+  }
+  return chosen();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  gdrbench::handle_termination_signals();
+  try {
+    return run(argc, argv);
+  } catch (const gdrbench::Error& error) {
+    fmt::print(stderr, "gdrbench: {}\n", error.what());
+    return static_cast<int>(error.status());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "gdrbench: {}\n", error.what());
+    return static_cast<int>(gdrbench::ExitStatus::failed);
+  }
+}

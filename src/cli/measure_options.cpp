@@ -1,0 +1,176 @@
+#include "cli/measure_options.hpp"
+
+#include <fmt/format.h>
+
+#include "gdrbench/error.hpp"
+#include "gdrbench/size.hpp"
+
+namespace gdrbench::cli {
+namespace {
+
+/// "tcp, rdma, gdr": for help texts.
+template <class E>
+std::string names() {
+  std::string all;
+  for (const auto& [value, name] : EnumNames<E>::names) all += (all.empty() ? "" : ", ") + std::string(name);
+  return all;
+}
+
+// The named values in the order given, each once. `otherwise` when none was named.
+template <class E>
+std::vector<E> read_names(const std::vector<std::string>& given, std::vector<E> otherwise) {
+  std::vector<E> values;
+  for (const std::string& name : given) {
+    const E value = from_name<E>(name);
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  }
+  return values.empty() ? otherwise : values;
+}
+
+void check_range(const char* flag, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
+  if (value < low || value > high)
+    throw UsageError(fmt::format("{} {}: outside {} … {}", flag, value, low, high));
+}
+
+}  // namespace
+
+void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_bandwidth) {
+  auto& options = flags.options;
+  auto& verbs = options.verbs;
+  command.add_option("HOST", flags.host, "The node on which `gdrbench serve` runs: HOST or HOST:PORT");
+
+  const char* ends = "Ends";
+  command.add_flag("--loopback", flags.loopback, "Start a responder on this machine instead")->group(ends);
+  command.add_option("--port", flags.port, "TCP port of the server (default 7471)")->group(ends);
+  command.add_option("--key-file", flags.key_file, "File with the server's key (else GDRBENCH_KEY)")
+      ->group(ends);
+
+  const char* what = "What to measure";
+  const auto list = [&](const char* flag, std::vector<std::string>& into, const std::string& help) {
+    command.add_option(flag, into, help)->delimiter(',')->group(what);
+  };
+  list("--paths", flags.paths, "Of " + names<Path>() + " (default tcp,rdma,gdr)");
+  list("--require", flags.required, "Paths that must run; exit status 3 if one cannot");
+  list("--op", flags.ops, "Of " + names<Op>() + " (default send)");
+  list("--completion", flags.completions, "Of " + names<CompletionMode>() + " (default poll)");
+  command
+      .add_option("--sizes", flags.sizes, "Message sizes: 8,4k,1M or 8:64M:x2; k, M and G are powers of 1024")
+      ->group(what);
+  if (has_bandwidth) {
+    list("--direction", flags.directions, "Of " + names<Direction>() + " (default forward,reverse)");
+    command.add_option("--queue-pairs", options.queue_pairs, "Queue pairs or sockets")
+        ->capture_default_str()
+        ->group(what);
+    command.add_option("--depth", options.depth, "Messages in flight on each")
+        ->capture_default_str()
+        ->group(what);
+    command
+        .add_option("--footprint", flags.footprint,
+                    "Payload memory that bandwidth rotates through (default 64M)")
+        ->group(what);
+  }
+  command
+      .add_option("--memory", flags.memory,
+                  "Of " + names<MemoryKind>() + " (default cuda where both ends have a GPU)")
+      ->group(what);
+  command.add_option("--staging", flags.staging, "Of " + names<Staging>())
+      ->capture_default_str()
+      ->group(what);
+  command
+      .add_option("--chunk", flags.chunk,
+                  "Largest piece that pipelined staging copies and sends (default 256k)")
+      ->group(what);
+  command.add_option("--time-budget", options.time_budget_s, "Seconds for the whole run")
+      ->capture_default_str()
+      ->group(what);
+
+  const char* where = "Devices";
+  command.add_option("--fabric", flags.fabric, "auto, hardware, soft-roce or softverbs")
+      ->capture_default_str()
+      ->group(where);
+  command.add_option("--device", options.device, "RDMA device of this end")->group(where);
+  command.add_option("--peer-device", options.peer_device, "RDMA device of the other end")->group(where);
+  command.add_option("--gpu", options.gpu, "GPU of this end")->capture_default_str()->group(where);
+  command.add_option("--peer-gpu", options.peer_gpu, "GPU of the other end")
+      ->capture_default_str()
+      ->group(where);
+
+  const char* wire = "Queue pairs";
+  command.add_option("--connect", flags.connect, "Of " + names<ConnectBy>())
+      ->capture_default_str()
+      ->group(wire);
+  command.add_option("--gid-index", options.gid_index, "GID of this end (default: RoCE v2 IPv4 first)")
+      ->group(wire);
+  command.add_option("--peer-gid-index", options.peer_gid_index, "GID of the other end")->group(wire);
+  command.add_option("--mtu", verbs.path_mtu, "Path MTU in bytes (default: the smaller active MTU)")
+      ->group(wire);
+  command.add_option("--timeout", verbs.timeout, "Local ACK timeout, 4.096 us x 2^N")
+      ->capture_default_str()
+      ->group(wire);
+  command.add_option("--retry-count", verbs.retry_count, "Retries before RETRY_EXC")
+      ->capture_default_str()
+      ->group(wire);
+  command.add_option("--rnr-retry", verbs.rnr_retry, "Retries on RNR; 7 is for ever")
+      ->capture_default_str()
+      ->group(wire);
+  command.add_option("--min-rnr-timer", verbs.min_rnr_timer, "Code of the RNR NAK timer; 1 is 0.01 ms")
+      ->capture_default_str()
+      ->group(wire);
+  command.add_option("--service-level", verbs.service_level, "InfiniBand service level")
+      ->capture_default_str()
+      ->group(wire);
+  command.add_option("--traffic-class", verbs.traffic_class, "RoCE traffic class")
+      ->capture_default_str()
+      ->group(wire);
+  command.add_option("--inline", verbs.inline_bytes, "Largest message that is posted inline")
+      ->capture_default_str()
+      ->group(wire);
+  command
+      .add_flag("--no-relaxed-ordering", flags.no_relaxed_ordering,
+                "Register without IBV_ACCESS_RELAXED_ORDERING")
+      ->group(wire);
+
+  const char* results = "Results";
+  command.add_option("--out", flags.out, "Write the result file (JSON)")->group(results);
+  command.add_option("--samples", flags.samples, "Write every latency sample (CSV)")->group(results);
+  command.footer(
+      "Every --benchmark_* flag goes to Google Benchmark: --benchmark_repetitions=9, "
+      "--benchmark_min_time=1,\n"
+      "--benchmark_filter=gdr …");
+}
+
+benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
+  benchmarks::MeasureOptions options = flags.options;
+  options.paths = read_names<Path>(flags.paths, options.paths);
+  options.required = read_names<Path>(flags.required, {});
+  for (const Path path : options.required)
+    if (std::find(options.paths.begin(), options.paths.end(), path) == options.paths.end())
+      options.paths.push_back(path);
+  options.ops = read_names<Op>(flags.ops, options.ops);
+  options.completions = read_names<CompletionMode>(flags.completions, options.completions);
+  options.directions = read_names<Direction>(flags.directions, {});
+  if (!flags.sizes.empty()) options.sizes = parse_sizes(flags.sizes);
+  if (!flags.memory.empty()) options.memory = from_name<MemoryKind>(flags.memory);
+  if (flags.fabric != "auto") {
+    options.fabric = from_name<FabricKind>(flags.fabric);
+    if (*options.fabric == FabricKind::none)
+      throw UsageError("--fabric none: use --paths tcp to leave RDMA out");
+  }
+  options.staging.variant = from_name<Staging>(flags.staging);
+  if (!flags.chunk.empty()) options.staging.chunk_bytes = parse_size(flags.chunk);
+  check_range("--chunk", options.staging.chunk_bytes, 256, (8 << 20) - 64);
+  if (!flags.footprint.empty()) options.footprint_bytes = parse_size(flags.footprint);
+  options.verbs.connect = from_name<ConnectBy>(flags.connect);
+  options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;
+  check_range("--depth", options.depth, 1, 4096);
+  check_range("--queue-pairs", options.queue_pairs, 1, 1024);
+  check_range("--timeout", options.verbs.timeout, 0, 31);
+  check_range("--retry-count", options.verbs.retry_count, 0, 7);
+  check_range("--rnr-retry", options.verbs.rnr_retry, 0, 7);
+  check_range("--min-rnr-timer", options.verbs.min_rnr_timer, 0, 31);
+  check_range("--service-level", options.verbs.service_level, 0, 15);
+  if (!(options.time_budget_s > 0)) throw UsageError("--time-budget must be more than 0 seconds");
+  return options;
+}
+
+}  // namespace gdrbench::cli

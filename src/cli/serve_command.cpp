@@ -1,0 +1,86 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "cli/address.hpp"
+#include "cli/commands.hpp"
+#include "cli/key.hpp"
+#include "gdrbench/session.hpp"
+#include "gdrbench/size.hpp"
+
+namespace gdrbench::cli {
+namespace {
+
+struct Flags {
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = default_port;
+  std::string key_file;
+  bool no_key = false;
+  std::string max_memory;
+  std::uint32_t max_queue_pairs = 128;
+};
+
+std::string host_for_clients(const std::string& bind) {
+  if (bind != "0.0.0.0" && bind != "::") return bind;
+  char name[256] = "HOST";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+int serve(const Flags& flags) {
+  ServeOptions options;
+  options.bind = flags.bind;
+  options.port = flags.port;
+  options.max_queue_pairs = flags.max_queue_pairs;
+  if (!flags.max_memory.empty()) options.max_payload_bytes = parse_size(flags.max_memory);
+  options.key = flags.no_key ? "" : read_key(flags.key_file);
+  bool fresh_key = false;
+  if (options.key.empty() && !flags.no_key && !is_loopback(flags.bind)) {
+    options.key = make_key();
+    fresh_key = true;
+  }
+  options.log = [](const std::string& line) {
+    fmt::print("{:%H:%M:%S} {}\n", fmt::localtime(std::time(nullptr)), line);
+    std::fflush(stdout);
+  };
+  Server server(options);
+  fmt::print("gdrbench serve: listening on {}, port {}. On the other node:\n\n", flags.bind, server.port());
+  const std::string port = server.port() == default_port ? "" : fmt::format(" --port {}", server.port());
+  const std::string key = fresh_key ? fmt::format("GDRBENCH_KEY={} ", options.key) : "";
+  const std::string file = fresh_key || options.key.empty() ? "" : " --key-file FILE";
+  fmt::print("  {}gdrbench compare {}{}{}\n\n", key, host_for_clients(flags.bind), port, file);
+  if (is_loopback(flags.bind)) {
+    fmt::print("Only this machine can connect; name an address by --bind for other nodes.\n");
+  } else if (options.key.empty()) {
+    fmt::print(
+        "No key is asked for (--no-key): whoever reaches this port can use this machine's memory and "
+        "network.\n");
+  }
+  std::fflush(stdout);
+  server.run();
+  return 0;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, Action& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("serve", "Answer on this node, one client after another");
+  command
+      ->add_option("--bind", flags->bind,
+                   "Address to listen on; any but a loopback address asks clients for a key")
+      ->capture_default_str();
+  command->add_option("--port", flags->port, "TCP port; 0 takes a free one")->capture_default_str();
+  command->add_option("--key-file", flags->key_file,
+                      "File with the key (else GDRBENCH_KEY, else a fresh one)");
+  command->add_flag("--no-key", flags->no_key, "Let anyone who reaches the port use this server");
+  command->add_option("--max-memory", flags->max_memory,
+                      "Payload memory that a client may ask for (default: half of what is available)");
+  command->add_option("--max-queue-pairs", flags->max_queue_pairs, "Queue pairs that a client may ask for")
+      ->capture_default_str();
+  command->callback([flags, &chosen] { chosen = [flags] { return serve(*flags); }; });
+}
+
+}  // namespace gdrbench::cli

@@ -1,0 +1,107 @@
+#include "cuda/device.hpp"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <sstream>
+
+#include "cuda/backend.hpp"
+#include "cuda/driver_api.hpp"
+#include "gdrbench/error.hpp"
+
+namespace gdrbench::cuda {
+namespace {
+
+int attribute(int gpu, cudaDeviceAttr which, const char* name) {
+  int value = 0;
+  check_runtime(cudaDeviceGetAttribute(&value, which, gpu), fmt::format("reading {} of GPU {}", name, gpu));
+  return value;
+}
+
+int writes_ordering(int gpu) {
+  return attribute(gpu, cudaDevAttrGPUDirectRDMAWritesOrdering, "cudaDevAttrGPUDirectRDMAWritesOrdering");
+}
+
+/// The words of a line look like "NVRM version: NVIDIA UNIX … Kernel Module  580.159.04  Release Build …".
+std::string version_in(std::istream& line) {
+  for (std::string word; line >> word;)
+    if (word.find('.') != std::string::npos && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+          return std::isdigit(c) != 0 || c == '.';
+        }))
+      return word;
+  return "";
+}
+
+std::string driver_version() {
+  for (const char* path : {"/sys/module/nvidia/version", "/proc/driver/nvidia/version"}) {
+    std::ifstream file(path);
+    if (std::string found = version_in(file); !found.empty()) return found;
+  }
+  int version = 0;
+  check_runtime(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
+  return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+}
+
+void require_gpu(int gpu) {
+  if (!unavailable_reason().empty()) throw Unavailable(unavailable_reason());
+  const int count = device_count();
+  if (gpu >= 0 && gpu < count) return;
+  throw Unavailable(fmt::format("GPU {} does not exist: this machine shows {} to us, numbered from 0", gpu,
+                                count == 1 ? "1 GPU" : fmt::format("{} GPUs", count)));
+}
+
+}  // namespace
+
+int device_count() {
+  if (!unavailable_reason().empty()) return 0;
+  int count = 0;
+  check_runtime(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  return count;
+}
+
+DeviceInfo device_info(int gpu) {
+  require_gpu(gpu);
+  DeviceInfo info;
+  std::array<char, 256> text{};
+  check_driver(driver_function<decltype(cuDeviceGetName)>("cuDeviceGetName")(text.data(), text.size() - 1,
+                                                                             device_handle(gpu)),
+               fmt::format("cuDeviceGetName of GPU {}", gpu));
+  info.name = text.data();
+  check_runtime(cudaDeviceGetPCIBusId(text.data(), text.size() - 1, gpu),
+                fmt::format("cudaDeviceGetPCIBusId of GPU {}", gpu));
+  info.pci_address = text.data();
+  // sysfs, with which it is compared, writes it in lower case.
+  std::transform(info.pci_address.begin(), info.pci_address.end(), info.pci_address.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  info.driver = driver_version();
+  info.gpu_direct_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
+  info.dmabuf = device_has(gpu, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
+  info.vmm_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+  info.writes_ordering = writes_ordering(gpu);
+  return info;
+}
+
+void use_device(int gpu) {
+  require_gpu(gpu);
+  check_runtime(cudaSetDevice(gpu), fmt::format("cudaSetDevice({})", gpu),
+                "a GPU in exclusive mode that another process holds, or one out of memory, refuses this");
+}
+
+void flush_rdma_writes(int gpu) {
+  use_device(gpu);
+  if (writes_ordering(gpu) >= cudaGPUDirectRDMAWritesOrderingOwner) return;
+  const int options = attribute(gpu, cudaDevAttrGPUDirectRDMAFlushWritesOptions,
+                                "cudaDevAttrGPUDirectRDMAFlushWritesOptions");
+  if ((options & cudaFlushGPUDirectRDMAWritesOptionHost) == 0)
+    return;  // no NIC can write to such a device's memory
+  check_runtime(cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+                                                   cudaFlushGPUDirectRDMAWritesToOwner),
+                fmt::format("cudaDeviceFlushGPUDirectRDMAWrites on GPU {}", gpu));
+}
+
+}  // namespace gdrbench::cuda

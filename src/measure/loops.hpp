@@ -1,0 +1,223 @@
+#pragma once
+
+#include <algorithm>
+#include <ctime>
+#include <vector>
+
+#include "gdrbench/error.hpp"
+#include "gdrbench/run_result.hpp"
+#include "measure/cpu_meter.hpp"
+#include "measure/watch.hpp"
+#include "path/layout.hpp"
+
+/// The measuring loops, one for each suite and end. They are instantiated for every path, so that the clock
+/// is read at the same places for all of them: the difference between two results is the path and nothing
+/// else.
+namespace gdrbench::measure {
+
+struct LoopPlan {
+  Case c;
+  RunRequest request;
+  path::Flow flow;
+};
+
+/// CLOCK_MONOTONIC_RAW, microseconds: not slewed by NTP.
+inline double now_us() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+  return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
+}
+
+/// Turns the path's wheels until `condition()` holds; false when the control channel has something to say
+/// first.
+template <class P, class Condition>
+bool turn_until(P& path, Watch& watch, CompletionMode mode, Condition condition) {
+  while (!condition()) {
+    if (path.progress()) {
+      watch.active();
+      continue;
+    }
+    if (!path.failure().empty()) throw Error(path.failure());
+    if (mode == CompletionMode::event) {
+      path.wait(watch.control_fd(), 100);
+      if (!watch.check()) return condition();
+    } else if (!watch.idle()) {
+      return condition();
+    }
+  }
+  return true;
+}
+
+/// As turn_until, where an early word from the other end means that it has given up.
+template <class P, class Condition>
+void turn(P& path, Watch& watch, CompletionMode mode, Condition condition) {
+  if (!turn_until(path, watch, mode, condition)) throw PeerSpoke();
+}
+
+/// Serves the initiator's one-sided operations until it says that the run is over. A NIC needs no help with
+/// them, so this end sleeps, whatever the completion mode; sockets need this process.
+template <class P>
+void sit_out(P& path, Watch& watch, CompletionMode mode) {
+  if (path.accepts_passively()) {
+    while (watch.check()) path.wait(watch.control_fd(), 100);
+  } else {
+    turn_until(path, watch, mode, [] { return false; });
+  }
+}
+
+/// The last completions of an end that has nothing more to do; the control channel may already be talking.
+template <class P>
+void drain(P& path, CompletionMode mode, std::uint64_t posts) {
+  Watch quiet(-1, std::chrono::seconds(5));
+  turn(path, quiet, mode, [&] { return path.done() == posts; });
+}
+
+template <class P>
+EndResult finish(P& path, CpuMeter& meter) {
+  EndResult result;
+  result.cpu = meter.stop();
+  result.elapsed_s = result.cpu.elapsed_s;
+  result.messages_sent = path.done();
+  result.messages_received = path.accepted();
+  return result;
+}
+
+/// Latency: rounds are round trips, warm-up first.
+inline path::Round latency_round(const LoopPlan& plan) {
+  const std::uint64_t trips = plan.request.warmup + plan.request.iterations;
+  return {.posts = plan.flow.posts ? trips : 0, .accepts = plan.flow.accepts ? trips : 0};
+}
+
+/// Ping-pong, or one read after the other. A sample is half a round trip; for read it is the whole operation,
+/// which crosses the wire both ways by itself.
+template <class P>
+EndResult initiate_latency(P& path, const LoopPlan& plan, Watch& watch) {
+  const std::uint64_t warmup = plan.request.warmup, trips = warmup + plan.request.iterations;
+  const bool reads = plan.c.op == Op::read;
+  std::vector<double> times_us(plan.request.iterations + 1);
+  CpuMeter meter;
+  for (std::uint64_t i = 0; i < trips; ++i) {
+    if (i == warmup) {
+      meter.start();
+      times_us[0] = now_us();
+    }
+    turn(path, watch, plan.c.completion, [&] { return path.try_post(); });
+    turn(path, watch, plan.c.completion, [&] { return (reads ? path.done() : path.accepted()) > i; });
+    if (i >= warmup) times_us[i - warmup + 1] = now_us();
+  }
+  EndResult result = finish(path, meter);
+  drain(path, plan.c.completion, trips);
+  result.samples_us.reserve(plan.request.iterations);
+  for (std::size_t i = 1; i < times_us.size(); ++i)
+    result.samples_us.push_back((times_us[i] - times_us[i - 1]) * (reads ? 1.0 : 0.5));
+  return result;
+}
+
+template <class P>
+EndResult respond_latency(P& path, const LoopPlan& plan, Watch& watch) {
+  CpuMeter meter;
+  meter.start();
+  if (plan.c.op == Op::read) {
+    sit_out(path, watch, plan.c.completion);
+    return finish(path, meter);
+  }
+  const std::uint64_t warmup = plan.request.warmup, trips = warmup + plan.request.iterations;
+  for (std::uint64_t i = 0; i < trips; ++i) {
+    if (i == warmup) meter.start();
+    turn(path, watch, plan.c.completion, [&] { return path.accepted() > i; });
+    turn(path, watch, plan.c.completion, [&] { return path.try_post(); });
+  }
+  EndResult result = finish(path, meter);
+  drain(path, plan.c.completion, trips);
+  return result;
+}
+
+/// Who tells whom what, besides the messages. A NIC's completion of a one-sided operation says that the data
+/// is in place; otherwise the responder says so (`answer`), and where it cannot count arrivals it needs to be
+/// told when the last message has left (`last_sent`).
+struct Tokens {
+  bool go = false;  ///< initiator → responder, before the responder's first message
+  bool last_sent = false;
+  bool answer = false;
+};
+template <class P>
+Tokens tokens_of(const P& path, const LoopPlan& plan) {
+  const bool forward = plan.c.direction != Direction::reverse;
+  return {.go = plan.c.direction != Direction::forward,
+          .last_sent = forward && path.target_must_answer() && !path.counts_arrivals(),
+          .answer = !forward || plan.c.direction == Direction::both || path.target_must_answer()};
+}
+
+/// Bandwidth: the warm-up is a round of its own, then the measured one.
+inline std::vector<std::uint64_t> bandwidth_rounds(const LoopPlan& plan) {
+  if (plan.request.warmup == 0) return {plan.request.iterations};
+  return {plan.request.warmup, plan.request.iterations};
+}
+template <class P>
+path::Round bandwidth_round(const P& path, const LoopPlan& plan, bool initiator, std::uint64_t messages) {
+  const Tokens tokens = tokens_of(path, plan);
+  return {.posts = plan.flow.posts ? messages : 0,
+          .accepts = plan.flow.accepts ? messages : 0,
+          .token_before = !initiator && tokens.go,
+          .token_after = initiator ? tokens.answer : tokens.last_sent};
+}
+
+/// Posts and takes all messages of a round; tokens apart.
+template <class P>
+void move_messages(P& path, const LoopPlan& plan, Watch& watch, const path::Round& round) {
+  const std::uint64_t arrivals = path.counts_arrivals() ? round.accepts : 0;
+  turn(path, watch, plan.c.completion, [&] {
+    while (path.try_post()) {
+    }
+    return path.done() == round.posts && path.accepted() >= arrivals;
+  });
+}
+
+/// Clock: from before the first post until the last message is known to be in place at its target.
+template <class P>
+EndResult initiate_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
+  const Tokens tokens = tokens_of(path, plan);
+  CpuMeter meter;
+  EndResult result;
+  for (const std::uint64_t messages : bandwidth_rounds(plan)) {
+    const path::Round round = bandwidth_round(path, plan, true, messages);
+    path.start(round);
+    meter.start();
+    if (tokens.go) path.post_tokens();
+    move_messages(path, plan, watch, round);
+    if (tokens.last_sent) path.post_tokens();
+    if (tokens.answer) turn(path, watch, plan.c.completion, [&] { return path.token_after_arrived(); });
+    result = finish(path, meter);
+  }
+  return result;
+}
+
+/// The first round was started before the initiator was told to begin.
+template <class P>
+EndResult respond_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
+  const Tokens tokens = tokens_of(path, plan);
+  CpuMeter meter;
+  meter.start();
+  if (!tokens.answer) {
+    sit_out(path, watch, plan.c.completion);
+    return finish(path, meter);
+  }
+  EndResult result;
+  const std::vector<std::uint64_t> rounds = bandwidth_rounds(plan);
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    const path::Round round = bandwidth_round(path, plan, false, rounds[i]);
+    if (tokens.go) turn(path, watch, plan.c.completion, [&] { return path.token_before_arrived(); });
+    meter.start();
+    move_messages(path, plan, watch, round);
+    if (tokens.last_sent) turn(path, watch, plan.c.completion, [&] { return path.token_after_arrived(); });
+    result = finish(path, meter);
+    // The next round's receives must be posted before the initiator learns that it may go on.
+    if (i + 1 < rounds.size()) path.start(bandwidth_round(path, plan, false, rounds[i + 1]));
+    path.post_tokens();
+  }
+  // Answers leave in progress(); the control channel speaks once they have arrived.
+  turn_until(path, watch, plan.c.completion, [] { return false; });
+  return result;
+}
+
+}  // namespace gdrbench::measure

@@ -1,0 +1,59 @@
+#include "measure/runner.hpp"
+
+#include "gdrbench/error.hpp"
+#include "measure/path_runner.hpp"
+#include "path/direct.hpp"
+#include "path/staged.hpp"
+#include "wire/tcp_wire.hpp"
+#include "wire/verbs_wire.hpp"
+
+namespace gdrbench::measure {
+namespace {
+
+// Operations that this combination of path, memory and completion cannot express; see docs/methodology.md.
+void refuse_impossible(const Case& c) {
+  const bool target_polls_memory = c.op == Op::write && (is_staged(c.path) || c.suite == Suite::latency);
+  if (target_polls_memory && c.completion == CompletionMode::event)
+    throw Unavailable(
+        "a plain write raises no completion at its target, so there is no event to wait for; use "
+        "--completion poll, or "
+        "--op send or write_imm");
+  if (target_polls_memory && !is_staged(c.path) && c.memory != MemoryKind::host && !is_baseline(c.path))
+    throw Unavailable(
+        "the target of a plain write finds it by polling memory, which the CPU cannot do in GPU memory; use "
+        "--op send or "
+        "write_imm");
+}
+
+template <class P>
+std::unique_ptr<Runner> over_tcp(const Case& c, Role role, Payload& payload) {
+  return std::make_unique<PathRunner<wire::TcpWire, P>>(c, role, payload, P::wire_limits(c));
+}
+
+template <class P>
+std::unique_ptr<Runner> over_verbs(const Case& c, Role role, Payload& payload) {
+  if (const std::string why = wire::unsupported_op(c.verbs, c.op); !why.empty()) throw Unavailable(why);
+  const auto cm_role = role == Role::initiator ? wire::VerbsWireRole::active : wire::VerbsWireRole::passive;
+  return std::make_unique<PathRunner<wire::VerbsWire, P>>(c, role, payload, c.verbs, P::wire_limits(c),
+                                                          cm_role);
+}
+
+}  // namespace
+
+std::unique_ptr<Runner> make_runner(const Case& c, Role role, Payload& payload) {
+  refuse_impossible(c);
+  switch (c.path) {
+    case Path::tcp:
+      return over_tcp<path::Staged<wire::TcpWire>>(c, role, payload);
+    case Path::tcp_wire:
+      return over_tcp<path::Direct<wire::TcpWire>>(c, role, payload);
+    case Path::rdma:
+      return over_verbs<path::Staged<wire::VerbsWire>>(c, role, payload);
+    case Path::gdr:
+    case Path::rdma_wire:
+      return over_verbs<path::Direct<wire::VerbsWire>>(c, role, payload);
+  }
+  throw UsageError("unknown path");
+}
+
+}  // namespace gdrbench::measure

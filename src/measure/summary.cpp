@@ -1,0 +1,73 @@
+#include "measure/summary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace gdrbench::measure {
+namespace {
+
+// The percentile comes in hundredths of a percent: in integers ⌈99.9 % of 1000⌉ is 999, in doubles it is
+// 1000.
+double nearest_rank(std::span<const double> ascending, std::size_t hundredths_of_percent) {
+  const std::size_t rank = (ascending.size() * hundredths_of_percent + 9'999) / 10'000;
+  return ascending[std::max<std::size_t>(rank, 1) - 1];
+}
+
+}  // namespace
+
+LatencySummary summarise(std::span<const double> samples_us) {
+  if (samples_us.empty()) return {};
+  std::vector<double> ascending(samples_us.begin(), samples_us.end());
+  std::sort(ascending.begin(), ascending.end());
+  const double sum = std::accumulate(ascending.begin(), ascending.end(), 0.0);
+  return {.min = ascending.front(),
+          .mean = sum / static_cast<double>(ascending.size()),
+          .p50 = nearest_rank(ascending, 5'000),
+          .p90 = nearest_rank(ascending, 9'000),
+          .p99 = nearest_rank(ascending, 9'900),
+          .p99_9 = nearest_rank(ascending, 9'990),
+          .p99_99 = nearest_rank(ascending, 9'999),
+          .max = ascending.back()};
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double student_t_975(std::size_t degrees_of_freedom) {
+  constexpr std::array<double, 30> table = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                            2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+                                            2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+                                            2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
+  if (degrees_of_freedom <= table.size()) return table[std::max<std::size_t>(degrees_of_freedom, 1) - 1];
+  constexpr double z = 1.959964;  // 0.975 quantile of the normal distribution
+  const auto df = static_cast<double>(degrees_of_freedom);
+  return z + (z * z * z + z) / (4 * df) + (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * df * df);
+}
+
+std::optional<RatioEstimate> paired_ratio(std::span<const double> a, std::span<const double> b) {
+  std::vector<double> logs;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const bool usable = a[i] > 0 && b[i] > 0 && std::isfinite(a[i]) && std::isfinite(b[i]);
+    if (usable) logs.push_back(std::log(a[i] / b[i]));
+  }
+  if (logs.empty()) return std::nullopt;
+
+  const auto n = static_cast<double>(logs.size());
+  const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / n;
+  RatioEstimate result{.estimate = std::exp(mean), .interval = std::nullopt, .pairs = logs.size()};
+  if (logs.size() < 2) return result;
+
+  double squares = 0;
+  for (const double value : logs) squares += (value - mean) * (value - mean);
+  const double half_width = student_t_975(logs.size() - 1) * std::sqrt(squares / (n - 1) / n);
+  result.interval = {std::exp(mean - half_width), std::exp(mean + half_width)};
+  return result;
+}
+
+}  // namespace gdrbench::measure

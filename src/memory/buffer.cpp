@@ -1,0 +1,54 @@
+#include <optional>
+
+#include "cuda/backend.hpp"
+#include "cuda/device_memory.hpp"
+#include "cuda/dmabuf.hpp"
+#include "cuda/host_registration.hpp"
+#include "cuda/vmm_memory.hpp"
+#include "gdrbench/error.hpp"
+#include "gdrbench/memory.hpp"
+#include "memory/host_mapping.hpp"
+
+namespace gdrbench {
+
+/// One of host, device and vmm is there. What refers to it comes after it, so that it goes first.
+struct Buffer::Backing {
+  std::optional<memory::HostMapping> host;
+  std::optional<cuda::DeviceMemory> device;
+  std::optional<cuda::VmmMemory> vmm;
+  std::optional<cuda::HostRegistration> pinned;
+  std::optional<cuda::Dmabuf> dmabuf;
+};
+
+Buffer::Buffer(const BufferOptions& options) : options_(options), backing_(std::make_unique<Backing>()) {
+  if (options.length == 0) throw UsageError("a buffer of 0 bytes was asked for; sizes start at 1");
+  view_.length = options.length;
+  view_.on_gpu = options.kind != MemoryKind::host;
+  switch (options.kind) {
+    case MemoryKind::host: {
+      const auto& host = backing_->host.emplace(options.length, options.huge_pages);
+      view_.address = host.address();
+      if (options.pin_for_gpu && cuda::unavailable_reason().empty())
+        backing_->pinned.emplace(options.gpu, host.address(), host.length());
+      return;
+    }
+    case MemoryKind::cuda:
+      view_.address = backing_->device.emplace(options.gpu, options.length).address();
+      break;
+    case MemoryKind::cuda_vmm:
+      view_.address = backing_->vmm.emplace(options.gpu, options.length).address();
+      break;
+  }
+  // A GPU that cannot export it still serves the staged paths, and gdr through a peer-memory module.
+  try {
+    const auto& dmabuf = backing_->dmabuf.emplace(options.gpu, view_.address, view_.length);
+    view_.dmabuf_fd = dmabuf.fd();
+    view_.dmabuf_offset = dmabuf.offset();
+  } catch (const Error& error) {
+    no_dmabuf_reason_ = error.what();
+  }
+}
+
+Buffer::~Buffer() = default;
+
+}  // namespace gdrbench

@@ -1,0 +1,257 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "gdrbench/error.hpp"
+#include "gdrbench/memory.hpp"
+#include "path/layout.hpp"
+#include "wire/queue_pair.hpp"
+
+namespace gdrbench::path {
+
+/// The wire works on the payload where it lies: gdr, tcp_wire and rdma_wire. Messages longer than the wire's
+/// largest are split into segments.
+template <wire::Wire W>
+class Direct {
+ public:
+  static wire::WireLimits wire_limits(const Case& c) {
+    // 8 MiB is the smallest largest-message of the fabrics seen (rxe).
+    const std::uint64_t segments = std::min<std::uint64_t>((c.size_bytes + (8 << 20) - 1) >> 23, 16);
+    const auto depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(c.depth * segments, 4096));
+    return {.lanes = c.queue_pairs,
+            .send_depth = depth + 4,  // room for the tokens
+            .receive_depth = 2 * depth + 4,
+            .inline_bytes = c.memory == MemoryKind::host || is_baseline(c.path) ? c.verbs.inline_bytes : 0,
+            .completion = c.completion};
+  }
+
+  /// The payload buffers; null where this end has no such side.
+  Direct(W& wire, const Case& c, const Buffer* outgoing, const Buffer* incoming)
+      : wire_(&wire), op_(c.op), layout_(layout_of(c)), limits_(wire_limits(c)) {
+    outgoing_ = register_payload(outgoing);
+    incoming_ = register_payload(incoming);
+    segment_bytes_ = std::min<std::uint64_t>(wire.max_message(), layout_.size);
+    segments_ = (layout_.size + segment_bytes_ - 1) / segment_bytes_;
+    depth_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(limits_.send_depth - 4, c.depth * segments_));
+    signal_every_ = segments_ > 1 ? 1 : std::max<std::uint32_t>(1, depth_ / 4);
+    on_gpu_ =
+        (outgoing != nullptr && outgoing->view().on_gpu) || (incoming != nullptr && incoming->view().on_gpu);
+    inline_ = !on_gpu_ && op_ != Op::read && layout_.size <= wire.inline_bytes();
+    polls_memory_ = c.suite == Suite::latency && op_ == Op::write;
+    lanes_.resize(layout_.lanes);
+  }
+
+  /// Sockets know when the target has taken a write only by a token that follows it.
+  bool target_must_answer() const {
+    return two_sided() || (op_ == Op::write && W::one_sided_needs_target_cpu);
+  }
+  /// The end that accepts has nothing to do while messages move.
+  bool accepts_passively() const { return !two_sided() && !polls_memory_ && !W::one_sided_needs_target_cpu; }
+  /// Whether accepted() counts arrivals.
+  bool counts_arrivals() const { return two_sided() || polls_memory_; }
+
+  nlohmann::json offer() const {
+    nlohmann::json j = nlohmann::json::object();
+    if (outgoing_.length > 0) j["outgoing"] = to_json(outgoing_);
+    if (incoming_.length > 0) j["incoming"] = to_json(incoming_);
+    return j;
+  }
+  void connect(const nlohmann::json& peer) {
+    const char* side = op_ == Op::read ? "outgoing" : "incoming";
+    if (peer.contains(side)) remote_ = wire::remote_region(peer.at(side));
+  }
+
+  /// Begins a round and posts its first receives. The previous round is over.
+  void start(const Round& round) {
+    round_ = round;
+    done_ = accepted_ = tokens_before_ = tokens_after_ = 0;
+    next_lane_ = 0;
+    for (std::uint32_t l = 0; l < layout_.lanes; ++l) {
+      Lane& lane = lanes_[l];
+      lane = {};
+      lane.quota = share_of(round.posts, l, layout_.lanes);
+      const std::uint64_t arrivals = two_sided() ? share_of(round.accepts, l, layout_.lanes) : 0;
+      lane.first_data = round.token_before ? 1 : 0;
+      lane.end_data = lane.first_data + arrivals * receives_per_message();
+      lane.receives = lane.end_data + (round.token_after ? 1 : 0);
+      for (std::uint32_t i = 0; i < limits_.receive_depth && lane.receives_posted < lane.receives; ++i)
+        post_receive(l);
+    }
+    if (polls_memory_ && incoming_.length > 0) tail(incoming_) = std::byte{0};
+  }
+
+  /// Posts the next segment if the window of its lane has room.
+  bool try_post() {
+    for (std::uint32_t tried = 0; tried < layout_.lanes; ++tried) {
+      const std::uint32_t l = next_lane_;
+      Lane& lane = lanes_[l];
+      const bool whole = lane.segment == 0;
+      const bool room = lane.posted - lane.completed < depth_ && lane.message < lane.quota;
+      if (room && post_segment(l)) {
+        if (lane.segment == 0) next_lane_ = l + 1 == layout_.lanes ? 0 : l + 1;
+        return true;
+      }
+      if (!whole) return false;  // finish a message before another lane's turn
+      next_lane_ = l + 1 == layout_.lanes ? 0 : l + 1;
+    }
+    return false;
+  }
+
+  /// Takes completions; false when nothing had happened.
+  bool progress() {
+    std::array<wire::Completion, 16> batch;
+    const std::size_t count = wire_->poll(batch);
+    for (std::size_t i = 0; i < count; ++i) take(batch[i]);
+    bool moved = count > 0;
+    if (polls_memory_ && accepted_ < round_.accepts && tail_arrived()) {
+      ++accepted_;
+      moved = true;
+    }
+    return moved;
+  }
+
+  void wait(int extra_fd, int timeout_ms) { wire_->wait(extra_fd, timeout_ms); }
+  std::uint64_t done() const { return done_; }          ///< posted messages that completed
+  std::uint64_t accepted() const { return accepted_; }  ///< messages that arrived here
+  bool token_before_arrived() const { return tokens_before_ == layout_.lanes; }
+  bool token_after_arrived() const { return tokens_after_ == layout_.lanes; }
+  void post_tokens() {
+    for (std::uint32_t l = 0; l < layout_.lanes; ++l)
+      if (const int error = wire_->post_send({.id = token_id, .lane = l}); error != 0) refuse("token", error);
+  }
+  const std::string& failure() const { return failure_; }
+
+  /// The last byte of a message is a counter, not pattern, where its arrival is found by polling memory.
+  std::uint64_t pattern_bytes() const { return polls_memory_ ? layout_.size - 1 : layout_.size; }
+  const Layout& layout() const { return layout_; }
+  nlohmann::json describe() const {
+    const wire::Region& region = outgoing_.length > 0 ? outgoing_ : incoming_;
+    return {{"policy", "direct"},
+            {"registration", to_string(region.registration)},
+            {"segments_per_message", segments_},
+            {"inline", inline_}};
+  }
+
+ private:
+  static constexpr std::uint64_t token_id = std::uint64_t{1} << 47;
+  struct Lane {
+    std::uint64_t quota = 0;                          ///< messages to post in this round
+    std::uint64_t message = 0, segment = 0;           ///< next to post
+    std::uint64_t posted = 0, completed = 0;          ///< segments
+    std::uint64_t first_data = 0, end_data = 0;       ///< receives that are no tokens: [first_data, end_data)
+    std::uint64_t receives = 0, receives_posted = 0;  ///< of this round
+    std::uint64_t arrived = 0;                        ///< data receives completed
+  };
+
+  wire::Region register_payload(const Buffer* payload) {
+    if (payload == nullptr) return {};
+    MemoryView view = payload->view();
+    view.length = layout_.bytes();  // the buffer may be larger, for another case
+    return wire_->register_memory(view);
+  }
+  bool two_sided() const { return op_ == Op::send || op_ == Op::write_imm; }
+  std::uint64_t receives_per_message() const { return op_ == Op::send ? segments_ : 1; }
+  std::uint64_t segment_length(std::uint64_t segment) const {
+    return std::min(segment_bytes_, layout_.size - segment * segment_bytes_);
+  }
+
+  bool post_segment(std::uint32_t l) {
+    Lane& lane = lanes_[l];
+    const std::uint64_t offset = layout_.offset(l, lane.message) + lane.segment * segment_bytes_;
+    const bool last = lane.segment + 1 == segments_;
+    const wire::Region& local = op_ == Op::read ? incoming_ : outgoing_;
+    if (polls_memory_ && last) tail(outgoing_) = tail_value(lane.message);
+    wire::SendRequest request{.id = lane.posted + 1,
+                              .lane = l,
+                              .op = op_ == Op::write_imm && !last ? Op::write : op_,
+                              .address = local.address + offset,
+                              .length = static_cast<std::uint32_t>(segment_length(lane.segment)),
+                              .lkey = local.lkey,
+                              .remote_address = remote_.address + offset,
+                              .rkey = remote_.rkey,
+                              .inline_data = inline_};
+    request.signaled = (lane.posted + 1) % signal_every_ == 0 || (last && lane.message + 1 == lane.quota);
+    if (const int error = wire_->post_send(request); error != 0) {
+      refuse("send request", error);
+      return false;
+    }
+    ++lane.posted;
+    if (last) {
+      ++lane.message;
+      lane.segment = 0;
+    } else {
+      ++lane.segment;
+    }
+    return true;
+  }
+
+  void post_receive(std::uint32_t l) {
+    Lane& lane = lanes_[l];
+    const std::uint64_t index = lane.receives_posted;
+    wire::ReceiveRequest request{.id = index, .lane = l};
+    if (op_ == Op::send && index >= lane.first_data && index < lane.end_data) {
+      const std::uint64_t message = (index - lane.first_data) / segments_;
+      const std::uint64_t segment = (index - lane.first_data) % segments_;
+      request.address = incoming_.address + layout_.offset(l, message) + segment * segment_bytes_;
+      request.length = static_cast<std::uint32_t>(segment_length(segment));
+      request.lkey = incoming_.lkey;
+    }
+    if (const int error = wire_->post_receive(request); error != 0) refuse("receive request", error);
+    ++lane.receives_posted;
+  }
+
+  void take(const wire::Completion& c) {
+    Lane& lane = lanes_[c.lane];
+    if (c.status != 0) {
+      if (failure_.empty() || (failed_by_flush_ && c.status != wire::flush_status)) {
+        failure_ = wire::describe_status(c.status, c.vendor_error, on_gpu_);
+        failed_by_flush_ = c.status == wire::flush_status;
+      }
+    } else if (c.kind == wire::Completion::Kind::received) {
+      if (c.id < lane.first_data) {
+        ++tokens_before_;
+      } else if (c.id < lane.end_data) {
+        if (++lane.arrived % receives_per_message() == 0) ++accepted_;
+      } else {
+        ++tokens_after_;
+      }
+      if (lane.receives_posted < lane.receives) post_receive(c.lane);
+    } else if (c.id != token_id) {
+      // In-order completion: this one stands for the unsignaled ones before it.
+      done_ += c.id / segments_ - lane.completed / segments_;
+      lane.completed = c.id;
+    }
+  }
+
+  std::byte& tail(const wire::Region& region) const { return region.address[layout_.size - 1]; }
+  static std::byte tail_value(std::uint64_t message) { return static_cast<std::byte>(1 + message % 255); }
+  bool tail_arrived() const {
+    // The NIC or another thread of the kernel writes this byte.
+    return std::atomic_ref<std::byte>(tail(incoming_)).load(std::memory_order_acquire) ==
+           tail_value(accepted_);
+  }
+
+  void refuse(const char* what, int error) {
+    if (failure_.empty()) failure_ = std::string("posting a ") + what + ": " + errno_name(error);
+  }
+
+  W* wire_;
+  Op op_;
+  Layout layout_;
+  wire::WireLimits limits_;
+  wire::Region outgoing_, incoming_;
+  wire::RemoteRegion remote_;
+  std::uint64_t segment_bytes_ = 0, segments_ = 1;
+  std::uint32_t depth_ = 1, signal_every_ = 1, next_lane_ = 0;
+  bool inline_ = false, on_gpu_ = false, polls_memory_ = false, failed_by_flush_ = false;
+  Round round_;
+  std::vector<Lane> lanes_;
+  std::uint64_t done_ = 0, accepted_ = 0, tokens_before_ = 0, tokens_after_ = 0;
+  std::string failure_;
+};
+
+}  // namespace gdrbench::path

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gdrbench/case.hpp"
+
+/// How the payload of a case lies in memory, the same on both ends: message i of lane l uses slot i mod slots
+/// of that lane, at the sender and at the receiver.
+namespace gdrbench::path {
+
+/// What one end does in a case. "Posts": it starts transfers; "accepts": it is their target.
+struct Flow {
+  bool posts = false;
+  bool accepts = false;
+};
+
+constexpr Flow flow_of(const Case& c, bool initiator) {
+  const bool ping_pong = c.suite == Suite::latency && c.op != Op::read;
+  const bool forward = c.suite == Suite::latency || c.direction != Direction::reverse;
+  const bool reverse = ping_pong || (c.suite == Suite::bandwidth && c.direction != Direction::forward);
+  return initiator ? Flow{.posts = forward, .accepts = reverse} : Flow{.posts = reverse, .accepts = forward};
+}
+
+/// Whether payload leaves from, or arrives in, this end's memory. A read moves it towards the end that posts.
+constexpr bool needs_outgoing(const Case& c, Flow flow) {
+  return c.op == Op::read ? flow.accepts : flow.posts;
+}
+constexpr bool needs_incoming(const Case& c, Flow flow) {
+  return c.op == Op::read ? flow.posts : flow.accepts;
+}
+
+struct Layout {
+  std::uint64_t size = 0;    ///< bytes of one message
+  std::uint64_t stride = 0;  ///< bytes from slot to slot
+  std::uint64_t slots = 1;   ///< of each lane
+  std::uint32_t lanes = 1;
+
+  std::uint64_t offset(std::uint32_t lane, std::uint64_t message) const {
+    return (lane * slots + message % slots) * stride;
+  }
+  std::uint64_t bytes() const { return lanes * slots * stride; }
+};
+
+/// Latency reuses one slot, as a ping-pong does; bandwidth rotates through the footprint.
+inline Layout layout_of(const Case& c) {
+  constexpr std::uint64_t line = 64;          // no two messages share a cache line
+  constexpr std::uint64_t most_slots = 4096;  // small messages: enough to defeat the L1 and L2 caches
+  Layout layout{.size = c.size_bytes,
+                .stride = (c.size_bytes + line - 1) / line * line,
+                .slots = 1,
+                .lanes = c.queue_pairs};
+  if (c.suite == Suite::bandwidth) {
+    const std::uint64_t wanted = c.footprint_bytes / (layout.stride * layout.lanes);
+    layout.slots = std::clamp<std::uint64_t>(wanted, 1, most_slots);
+  }
+  return layout;
+}
+
+/// Messages of `total` that go over `lane`: they are dealt out in turn.
+constexpr std::uint64_t share_of(std::uint64_t total, std::uint32_t lane, std::uint32_t lanes) {
+  return total / lanes + (lane < total % lanes ? 1 : 0);
+}
+
+/// One round of traffic: how many messages this end posts and accepts over all lanes, and how many tokens
+/// (zero-payload marks that start and end a round) come before and after the messages.
+struct Round {
+  std::uint64_t posts = 0;
+  std::uint64_t accepts = 0;
+  bool token_before = false;
+  bool token_after = false;
+};
+
+}  // namespace gdrbench::path

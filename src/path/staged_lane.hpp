@@ -1,0 +1,364 @@
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "gdrbench/error.hpp"
+#include "gdrbench/memory.hpp"
+#include "path/bounce.hpp"
+#include "wire/queue_pair.hpp"
+
+namespace gdrbench::path {
+
+/// One lane of a staged path. Payload leaves as chunks: copied into an outgoing bounce slot, sent when the
+/// target has a free incoming slot, copied from there into the payload; all three at once for different
+/// chunks. The target returns slots as credits, which ride on its own data where there is some.
+///
+/// send: header and payload into a posted receive. write_imm: payload into the next incoming slot, the credit
+/// in the immediate. write: payload, then an Arrival that the target polls. read: the poster asks (request),
+/// the target stages and announces (ready), the poster reads.
+///
+/// All counters of chunks count from the lane's beginning and only rise.
+template <wire::Wire W>
+class StagedLane {
+ public:
+  struct Ends {
+    const Buffer* outgoing = nullptr;  ///< payload that leaves here, null if none
+    const Buffer* incoming = nullptr;
+    bool pageable = false;
+  };
+
+  StagedLane(W& wire, const Case& c, std::uint32_t index, const Ends& ends, const wire::Region& bounce)
+      : wire_(&wire),
+        reads_(c.op == Op::read),
+        op_(c.op),
+        index_(index),
+        depth_(c.depth),
+        payload_(layout_of(c)),
+        ends_(ends),
+        slots_(bounce_layout(c)),
+        bounce_(bounce),
+        arrived_slots_(slots_.receives()),
+        copy_out_(copier(ends.outgoing)),
+        copy_in_(copier(ends.incoming)) {
+    for (std::uint64_t slot = 0; slot < slots_.receives(); ++slot) post_receive(slot);
+  }
+
+  void connect(const wire::RemoteRegion& remote) { remote_ = remote; }
+
+  /// Begins a round of `quota` messages to post; the previous one is over.
+  void start(std::uint64_t quota) {
+    quota_ = quota;
+    posted_ = 0;
+    done_before_ = messages(done_chunks());
+    accepted_before_ = messages(accepted_chunks());
+    out_before_ = messages(staged_);
+    in_before_ = messages(copied_in_);
+    tokens_ = 0;
+  }
+
+  /// Lets one more message go, if the round and the window allow it.
+  bool try_post() {
+    if (posted_ == quota_ || posted_ - done() >= depth_) return false;
+    ++posted_;
+    reads_ ? ++requested_ : wanted_ += slots_.chunks_per_message;
+    return true;
+  }
+  void post_token() { ++tokens_due_; }
+
+  /// Moves whatever can move without a completion from the wire; true if something did.
+  bool advance() {
+    bool moved = take_arrival_counter();
+    moved |= stage_out();
+    moved |= reads_ ? read_ready() : send_staged();
+    moved |= stage_in();
+    moved |= send_control();
+    return moved;
+  }
+
+  void take(const wire::Completion& c) {
+    if (c.kind == wire::Completion::Kind::received) {
+      received(c);
+    } else if (c.id == control_id) {
+      ++control_done_;
+    } else {
+      (reads_ ? arrived_ : sent_) = c.id;
+    }
+  }
+
+  std::uint64_t done() const { return messages(done_chunks()) - done_before_; }
+  std::uint64_t accepted() const { return messages(accepted_chunks()) - accepted_before_; }
+  std::uint64_t tokens() const { return tokens_; }
+  bool copies_in_flight() const { return staged_out_ < staged_ || staged_in_ < copied_in_; }
+  const std::string& failure() const { return failure_; }
+
+ private:
+  static constexpr std::uint64_t control_id = std::uint64_t{1} << 47;
+
+  Copier copier(const Buffer* payload) const {
+    return payload != nullptr ? Copier(payload->kind(), payload->gpu(), ends_.pageable)
+                              : Copier(MemoryKind::host, 0, false);
+  }
+  std::uint64_t messages(std::uint64_t chunks) const { return chunks / slots_.chunks_per_message; }
+  std::uint64_t chunk_length(std::uint64_t chunk) const {
+    return std::min(slots_.chunk_bytes,
+                    payload_.size - chunk % slots_.chunks_per_message * slots_.chunk_bytes);
+  }
+  std::uint64_t payload_offset(std::uint64_t chunk, std::uint64_t messages_before) const {
+    return payload_.offset(index_, messages(chunk) - messages_before) +
+           chunk % slots_.chunks_per_message * slots_.chunk_bytes;
+  }
+  std::uint64_t done_chunks() const { return reads_ ? staged_in_ : sent_; }
+  std::uint64_t accepted_chunks() const { return reads_ ? peer_freed_ : staged_in_; }
+  // Chunks of the peer that need their slot no more: copied out of ours, or read out of its own.
+  std::uint64_t freed() const { return reads_ ? arrived_ : staged_in_; }
+
+  bool stage_out() {
+    bool moved = false;
+    const std::uint64_t free = reads_ ? peer_freed_ : sent_;
+    while (staged_ < wanted_ && staged_ - free < slots_.outgoing_slots) {
+      copy_out_.submit(bounce_.address + slots_.outgoing(staged_),
+                       ends_.outgoing->data() + payload_offset(staged_, out_before_), chunk_length(staged_),
+                       Copier::Towards::host);
+      ++staged_;
+      moved = true;
+    }
+    if (staged_out_ < staged_) {
+      const std::uint64_t finished = copy_out_.finished();
+      moved |= finished != staged_out_;
+      staged_out_ = finished;
+    }
+    return moved;
+  }
+
+  bool send_staged() {
+    bool moved = false;
+    while (on_wire_ < staged_out_ && on_wire_ - peer_freed_ < slots_.incoming_slots) {
+      const std::uint64_t chunk = on_wire_;
+      const auto credit = static_cast<std::uint32_t>(freed());
+      wire::SendRequest request{
+          .id = chunk + 1,
+          .lane = index_,
+          .op = op_,
+          .address = bounce_.address + slots_.outgoing(chunk),
+          .length = static_cast<std::uint32_t>(chunk_length(chunk)),
+          .lkey = bounce_.lkey,
+          .remote_address = remote_.address + slots_.incoming(chunk % slots_.incoming_slots),
+          .rkey = remote_.rkey,
+          .immediate = credit,
+          .signaled = op_ != Op::write};  // its Arrival is
+      if (op_ == Op::send) {
+        request.address -= sizeof(ChunkHeader);
+        request.length += sizeof(ChunkHeader);
+        put(request.address, ChunkHeader{ChunkHeader::Kind::data, credit});
+      }
+      request.inline_data = request.length <= wire_->inline_bytes();
+      if (!post(request) || (op_ == Op::write && !post_arrival(chunk, credit))) break;
+      credited_ = freed();
+      ++on_wire_;
+      moved = true;
+    }
+    return moved;
+  }
+
+  bool post_arrival(std::uint64_t chunk, std::uint32_t credit) {
+    std::byte* source = bounce_.address + slots_.arrival_source(chunk);
+    put(source, Arrival{static_cast<std::uint32_t>(chunk + 1), credit});
+    return post({.id = chunk + 1,
+                 .lane = index_,
+                 .op = Op::write,
+                 .address = source,
+                 .length = sizeof(Arrival),
+                 .lkey = bounce_.lkey,
+                 .remote_address = remote_.address + slots_.arrival(),
+                 .rkey = remote_.rkey,
+                 .inline_data = sizeof(Arrival) <= wire_->inline_bytes()});
+  }
+
+  bool read_ready() {
+    bool moved = false;
+    while (reads_posted_ < peer_ready_ && reads_posted_ - staged_in_ < slots_.incoming_slots) {
+      const std::uint64_t chunk = reads_posted_;
+      if (!post({.id = chunk + 1,
+                 .lane = index_,
+                 .op = Op::read,
+                 .address = bounce_.address + slots_.incoming(chunk % slots_.incoming_slots),
+                 .length = static_cast<std::uint32_t>(chunk_length(chunk)),
+                 .lkey = bounce_.lkey,
+                 .remote_address = remote_.address + slots_.outgoing(chunk),
+                 .rkey = remote_.rkey}))
+        break;
+      ++reads_posted_;
+      moved = true;
+    }
+    return moved;
+  }
+
+  // Plain writes raise no completion here: the peer's last write is a counter in our memory.
+  bool take_arrival_counter() {
+    if (op_ != Op::write || ends_.incoming == nullptr) return false;
+    // One 8-byte load, so that both halves are of the same write.
+    auto& cell = *reinterpret_cast<std::uint64_t*>(bounce_.address + slots_.arrival());
+    const std::uint64_t bits = std::atomic_ref<std::uint64_t>(cell).load(std::memory_order_acquire);
+    const auto arrival = std::bit_cast<Arrival>(bits);
+    catch_up(peer_freed_, arrival.freed);
+    return catch_up(arrived_, arrival.chunks);
+  }
+
+  void received(const wire::Completion& c) {
+    if (c.has_immediate) {
+      catch_up(peer_freed_, c.immediate);
+      ++arrived_;
+    } else {
+      ChunkHeader header;
+      std::memcpy(&header, bounce_.address + slots_.receive(c.id) - sizeof header, sizeof header);
+      switch (header.kind) {
+        case ChunkHeader::Kind::data:
+          catch_up(peer_freed_, header.value);
+          arrived_slots_[arrived_++ % arrived_slots_.size()] = c.id;
+          return;  // posted again when the slot has been copied
+        case ChunkHeader::Kind::credit:
+          catch_up(peer_freed_, header.value);
+          break;
+        case ChunkHeader::Kind::token:
+          ++tokens_;
+          break;
+        case ChunkHeader::Kind::ready:
+          catch_up(peer_ready_, header.value);
+          break;
+        case ChunkHeader::Kind::request: {
+          std::uint64_t asked = messages(wanted_);
+          catch_up(asked, header.value);
+          wanted_ = asked * slots_.chunks_per_message;
+          break;
+        }
+      }
+    }
+    post_receive(c.id);
+  }
+
+  bool stage_in() {
+    bool moved = false;
+    while (copied_in_ < arrived_) {
+      copy_in_.submit(ends_.incoming->data() + payload_offset(copied_in_, in_before_),
+                      bounce_.address + slots_.incoming(arrival_slot(copied_in_)), chunk_length(copied_in_),
+                      Copier::Towards::gpu);
+      ++copied_in_;
+    }
+    if (staged_in_ < copied_in_) {
+      for (const std::uint64_t finished = copy_in_.finished(); staged_in_ < finished; ++staged_in_) {
+        if (op_ == Op::send) post_receive(arrival_slot(staged_in_));
+        moved = true;
+      }
+    }
+    return moved;
+  }
+  std::uint64_t arrival_slot(std::uint64_t chunk) const {
+    return op_ == Op::send ? arrived_slots_[chunk % arrived_slots_.size()] : chunk % slots_.incoming_slots;
+  }
+
+  bool send_control() {
+    using Kind = ChunkHeader::Kind;
+    bool moved = false;
+    while (tokens_due_ > 0 && control(Kind::token, 0)) {
+      --tokens_due_;
+      moved = true;
+    }
+    if (requested_ != requests_told_ && control(Kind::request, requested_)) {
+      requests_told_ = requested_;
+      moved = true;
+    }
+    if (reads_ && staged_out_ != ready_told_ && control(Kind::ready, staged_out_)) {
+      ready_told_ = staged_out_;
+      moved = true;
+    }
+    // Half a ring at a time; the reader tells at once when nothing else is under way, since its target may
+    // have nothing to go on with.
+    const std::uint64_t owed = freed() - credited_;
+    const bool worth_it =
+        owed >= std::max(1U, slots_.incoming_slots / 2) || (reads_ && owed > 0 && arrived_ == peer_ready_);
+    if (worth_it && control(Kind::credit, freed())) {
+      credited_ = freed();
+      moved = true;
+    }
+    return moved;
+  }
+
+  bool control(ChunkHeader::Kind kind, std::uint64_t value) {
+    if (control_posted_ - control_done_ == slots_.control_slots) return false;
+    std::byte* source = bounce_.address + slots_.control(control_posted_);
+    put(source, ChunkHeader{kind, static_cast<std::uint32_t>(value)});
+    if (!post({.id = control_id,
+               .lane = index_,
+               .address = source,
+               .length = sizeof(ChunkHeader),
+               .lkey = bounce_.lkey,
+               .inline_data = sizeof(ChunkHeader) <= wire_->inline_bytes()}))
+      return false;
+    ++control_posted_;
+    return true;
+  }
+
+  bool post(const wire::SendRequest& request) {
+    const int error = wire_->post_send(request);
+    if (error != 0 && failure_.empty()) failure_ = "posting a send request: " + errno_name(error);
+    return error == 0;
+  }
+
+  void post_receive(std::uint64_t slot) {
+    wire::ReceiveRequest request{.id = slot,
+                                 .lane = index_,
+                                 .address = bounce_.address + slots_.receive(slot) - sizeof(ChunkHeader),
+                                 .length = sizeof(ChunkHeader),
+                                 .lkey = bounce_.lkey};
+    if (op_ == Op::send) request.length += static_cast<std::uint32_t>(slots_.chunk_bytes);
+    const int error = wire_->post_receive(request);
+    if (error != 0 && failure_.empty()) failure_ = "posting a receive request: " + errno_name(error);
+  }
+
+  template <class T>
+  static void put(std::byte* destination, const T& value) {
+    std::memcpy(destination, &value, sizeof value);
+  }
+
+  // Counters travel as 32 bits; less than 2^32 are ever under way, so differences are exact.
+  static bool catch_up(std::uint64_t& counter, std::uint32_t told) {
+    const std::uint32_t difference = told - static_cast<std::uint32_t>(counter);
+    counter += difference;
+    return difference != 0;
+  }
+
+  W* wire_;
+  bool reads_;
+  Op op_;
+  std::uint32_t index_;
+  std::uint32_t depth_;
+  Layout payload_;
+  Ends ends_;
+  BounceLayout slots_;
+  wire::Region bounce_;
+  wire::RemoteRegion remote_;
+
+  // The round, in messages.
+  std::uint64_t quota_ = 0, posted_ = 0, done_before_ = 0, accepted_before_ = 0, out_before_ = 0,
+                in_before_ = 0;
+
+  // Outgoing chunks: wanted ≥ staged (copy submitted) ≥ staged_out (copied) ≥ on_wire ≥ sent.
+  std::uint64_t wanted_ = 0, staged_ = 0, staged_out_ = 0, on_wire_ = 0, sent_ = 0;
+  // Incoming chunks: arrived ≥ copied_in (copy submitted) ≥ staged_in (copied) ≥ credited (told to the peer).
+  std::uint64_t arrived_ = 0, copied_in_ = 0, staged_in_ = 0, credited_ = 0;
+  std::vector<std::uint64_t> arrived_slots_;  ///< send: the receive that holds an arrived chunk
+  std::uint64_t peer_freed_ = 0;              ///< chunks of ours whose slot the peer has freed
+  // Read: messages asked for, and chunks ready.
+  std::uint64_t requested_ = 0, requests_told_ = 0, ready_told_ = 0, peer_ready_ = 0, reads_posted_ = 0;
+  std::uint64_t tokens_ = 0, tokens_due_ = 0;
+  std::uint64_t control_posted_ = 0, control_done_ = 0;
+
+  Copier copy_out_, copy_in_;
+  std::string failure_;
+};
+
+}  // namespace gdrbench::path

@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gdrbench/report.hpp"
+#include "gdrbench/size.hpp"
+#include "report/comparison.hpp"
+#include "report/table_parts.hpp"
+#include "report/text_table.hpp"
+#include "report/units.hpp"
+
+namespace gdrbench {
+namespace {
+
+using namespace report;
+
+// One line of a point: what it shows of each path, and what the ratio is taken of.
+struct Line {
+  std::string heading;
+  std::function<std::string(std::span<const Figures>)> cell;
+  Metric metric;
+};
+
+Line percentile(const std::string& heading, double LatencySummary::*field) {
+  const Metric metric = [field](const Figures& figures) -> std::optional<double> {
+    if (!figures.latency_us) return std::nullopt;
+    return (*figures.latency_us).*field;
+  };
+  return {heading, [metric](auto repetitions) { return format_time_us(median_of(repetitions, metric)); },
+          metric};
+}
+
+std::vector<Line> lines_of(Suite suite) {
+  const auto cpu = [suite](auto repetitions) { return cpu_cell(repetitions, suite); };
+  if (suite == Suite::latency)
+    return {percentile("p50", &LatencySummary::p50),
+            percentile("p99", &LatencySummary::p99),
+            {cpu_heading(suite), cpu, &Figures::cpu_pct}};
+  const Metric rate = [](const Figures& figures) { return figures.bytes_per_second; };
+  return {{"rate", [rate](auto repetitions) { return format_rate(median_of(repetitions, rate)); }, rate},
+          {cpu_heading(suite), cpu, &Figures::cpu_seconds_per_gb}};
+}
+
+std::string ratio_cell(std::span<const Figures> path, std::span<const Figures> reference,
+                       const Metric& metric) {
+  const auto ratio = measure::paired_ratio(values_of(path, metric), values_of(reference, metric));
+  if (!ratio) return "–";
+  if (!ratio->interval) return format_ratio(ratio->estimate);
+  return fmt::format("{} [{}, {}]", format_ratio(ratio->estimate), format_ratio(ratio->interval->low),
+                     format_ratio(ratio->interval->high));
+}
+
+std::optional<PathPair> shown_pair(const Points& points) {
+  for (const PathPair& pair : {PathPair{Path::gdr, Path::rdma}, PathPair{Path::rdma, Path::tcp}})
+    if (points.ran(pair.path) && points.ran(pair.reference)) return pair;
+  return std::nullopt;
+}
+
+// "gdr beats rdma: latency send p50 from 8 B · …". Only for performance results, and where a series has sizes
+// to choose from.
+std::string crossover_text(const Points& points, const PathPair& pair, std::size_t width) {
+  std::vector<std::string> pieces;
+  for (const Crossover& crossover : compare(points).crossovers) {
+    if (crossover.pair.path != pair.path || crossover.pair.reference != pair.reference) continue;
+    if (crossover.sizes < 2) continue;
+    const std::string from =
+        crossover.from_bytes ? "from " + format_size(*crossover.from_bytes) : std::string("nowhere");
+    pieces.push_back(fmt::format("{} {} {} {}", to_string(crossover.series.suite),
+                                 distinction(crossover.series, points.all()), crossover.metric.heading,
+                                 from));
+  }
+  if (pieces.empty()) return "";
+  const std::string lead = fmt::format("{} beats {}: ", to_string(pair.path), to_string(pair.reference));
+  return '\n' + wrap(lead, pieces, {.separator = " · ", .indent = display_width(lead), .width = width});
+}
+
+}  // namespace
+
+std::string comparison_table(const ResultDocument& document, const TableOptions& options) {
+  const Points points(document);
+  const auto pair = shown_pair(points);
+
+  Row head = {"", ""};
+  std::vector<Align> alignment = {Align::left, Align::left};
+  std::vector<Path> paths;
+  for (const auto& [path, name] : EnumNames<Path>::names) {
+    if (!points.ran(path)) continue;
+    paths.push_back(path);
+    head.emplace_back(name);
+    alignment.push_back(Align::right);
+  }
+  if (pair) {
+    head.push_back(fmt::format("{} ÷ {} [95 %]", to_string(pair->path), to_string(pair->reference)));
+    alignment.push_back(Align::left);
+  }
+
+  std::vector<Row> rows = {head};
+  for (const Case& point : points.all()) {
+    std::string label = fmt::format("{} {} {}", to_string(point.suite), format_size(point.size_bytes),
+                                    distinction(point, points.all()));
+    for (const Line& line : lines_of(point.suite)) {
+      Row row = {std::exchange(label, ""), line.heading};
+      for (const Path path : paths) row.push_back(line.cell(points.at(point, path)));
+      if (pair)
+        row.push_back(
+            ratio_cell(points.at(point, pair->path), points.at(point, pair->reference), line.metric));
+      rows.push_back(std::move(row));
+    }
+  }
+  std::string text = table_head(document, options) + '\n';
+  if (rows.size() > 1) text += align_rows(rows, alignment);
+  if (pair && !is_functional(document.fabric.kind)) text += crossover_text(points, *pair, options.width);
+  return text + table_foot(document, options);
+}
+
+}  // namespace gdrbench

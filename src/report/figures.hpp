@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gdrbench/case.hpp"
+#include "gdrbench/report.hpp"
+#include "gdrbench/run_result.hpp"
+
+namespace gdrbench::report {
+
+/// CPU cost of one end; percent of one core. Nothing where no time passed.
+struct CpuFigures {
+  std::optional<double> user_pct;     ///< process, all threads
+  std::optional<double> system_pct;   ///< process, all threads
+  std::optional<double> thread_pct;   ///< measuring thread, user and system
+  std::optional<double> irq_pct;      ///< whole host
+  std::optional<double> softirq_pct;  ///< whole host
+  /// User and system time of the process per 10⁹ bytes of payload; nothing without payload.
+  std::optional<double> seconds_per_gb;
+  /// Interrupt and softirq time of the whole host per 10⁹ bytes of payload.
+  std::optional<double> irq_seconds_per_gb;
+};
+
+/// What a repetition says once its raw values are divided; nothing where it was not measured.
+struct Figures {
+  std::optional<LatencySummary> latency_us;
+  std::optional<double> bytes_per_second;     ///< bandwidth; both directions summed
+  std::optional<double> messages_per_second;  ///< bandwidth: both directions summed; latency: round trips
+  CpuFigures initiator;
+  CpuFigures responder;
+
+  /// Both ends together.
+  std::optional<double> cpu_seconds_per_gb() const;
+  std::optional<double> cpu_pct() const;
+};
+
+Figures figures(const Case& c, const RunResult& run);
+std::vector<Figures> figures(const CaseResult& result);
+
+/// User and system time of the process.
+std::optional<double> busy_pct(const CpuFigures& cpu);
+
+using Metric = std::function<std::optional<double>(const Figures&)>;
+
+/// The metric of every repetition that has it; NaN stands for the others, so that pairs stay pairs.
+std::vector<double> values_of(std::span<const Figures> repetitions, const Metric& metric);
+/// Over the repetitions that have the metric; nothing when none has.
+std::optional<double> median_of(std::span<const Figures> repetitions, const Metric& metric);
+
+}  // namespace gdrbench::report

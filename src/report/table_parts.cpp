@@ -1,0 +1,121 @@
+#include "report/table_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/text_table.hpp"
+#include "report/units.hpp"
+
+namespace gdrbench::report {
+namespace {
+
+std::string fabric_text(const FabricDescription& fabric) {
+  std::string text = fmt::format("fabric {}", to_string(fabric.kind));
+  if (!fabric.device.empty()) text += " " + fabric.device;
+  if (fabric.kind == FabricKind::none) return text + " (no RDMA figures)";
+  if (is_functional(fabric.kind)) text += " (functional, not a performance result)";
+  return text;
+}
+
+// "memory host", or "memory host, cuda" when the cases differ; empty without cases.
+template <class E>
+std::string names_of(const ResultDocument& document, E Case::*field) {
+  std::string text;
+  for (const auto& entry : EnumNames<E>::names) {
+    const bool used =
+        std::any_of(document.cases.begin(), document.cases.end(), [&](const CaseResult& result) {
+          return result.test_case.*field == entry.first && !is_baseline(result.test_case.path);
+        });
+    if (used) text += fmt::format("{}{}", text.empty() ? "" : ", ", entry.second);
+  }
+  return text.empty() ? text : fmt::format("{} {}", EnumNames<E>::what, text);
+}
+
+std::string repetitions_text(const ResultDocument& document) {
+  std::size_t fewest = 0;
+  std::size_t most = 0;
+  for (const CaseResult& result : document.cases) {
+    const std::size_t count = result.repetitions.size();
+    fewest = &result == document.cases.data() ? count : std::min(fewest, count);
+    most = std::max(most, count);
+  }
+  if (fewest == most) return fmt::format("{} repetition{}", most, most == 1 ? "" : "s");
+  return fmt::format("{} to {} repetitions", fewest, most);
+}
+
+}  // namespace
+
+std::string table_head(const ResultDocument& document, const TableOptions& options) {
+  std::vector<std::string> parts = {fabric_text(document.fabric), names_of(document, &Case::memory),
+                                    names_of(document, &Case::completion)};
+  if (!options.peer.empty()) parts.push_back("peer " + options.peer);
+  std::erase(parts, "");
+  return wrap(options.title + "      ", parts, {.separator = " · ", .indent = 2, .width = options.width});
+}
+
+std::string table_foot(const ResultDocument& document, const TableOptions& options) {
+  std::string text;
+  const auto paragraph = [&](const std::string& lead, const std::string& body) {
+    text += wrap(lead, words(body), {.indent = display_width(lead), .width = options.width});
+  };
+  const bool measured = std::any_of(document.cases.begin(), document.cases.end(),
+                                    [](const CaseResult& result) { return !result.repetitions.empty(); });
+  if (measured) {
+    text += '\n';
+    paragraph("", "CPU: initiator + responder, user and system time; % is of one core. Figures are medians.");
+  } else {
+    text += "no results\n";
+  }
+
+  std::size_t longest = 0;
+  for (const SkippedPath& skipped : document.skipped)
+    longest = std::max(longest, to_string(skipped.path).size());
+  for (const SkippedPath& skipped : document.skipped)
+    paragraph(fmt::format("{:<{}}  skipped: ", to_string(skipped.path), longest), skipped.reason);
+
+  if (!document.complete)
+    paragraph("incomplete: ",
+              document.incomplete_reason.empty() ? "stopped early" : document.incomplete_reason);
+  text += repetitions_text(document);
+  if (!options.result_file.empty()) text += fmt::format(" · result file {}", options.result_file);
+  return text + '\n';
+}
+
+std::string distinction(const Case& c, std::span<const Case> all) {
+  const auto differs = [&](auto field) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Case& other) { return other.suite == c.suite && field(other) != field(c); });
+  };
+  std::string text(to_string(c.op));
+  const auto add = [&](bool shown, const std::string& part) {
+    if (shown) text += " " + part;
+  };
+  add(differs([](const Case& x) { return x.direction; }), std::string(to_string(c.direction)));
+  add(differs([](const Case& x) { return is_baseline(x.path) ? MemoryKind::host : x.memory; }),
+      std::string(to_string(c.memory)));
+  add(differs([](const Case& x) { return x.completion; }), std::string(to_string(c.completion)));
+  add(is_staged(c.path) && differs([](const Case& x) { return x.staging.variant; }),
+      std::string(to_string(c.staging.variant)));
+  add(differs([](const Case& x) { return x.depth; }), fmt::format("depth {}", c.depth));
+  add(differs([](const Case& x) { return x.queue_pairs; }), fmt::format("qp {}", c.queue_pairs));
+  return text;
+}
+
+std::string cpu_cell(std::span<const Figures> repetitions, Suite suite) {
+  const auto of_end = [&](const CpuFigures Figures::*end) {
+    return median_of(repetitions, [&](const Figures& figures) {
+      return suite == Suite::latency ? busy_pct(figures.*end) : (figures.*end).seconds_per_gb;
+    });
+  };
+  const auto initiator = of_end(&Figures::initiator);
+  const auto responder = of_end(&Figures::responder);
+  if (!initiator && !responder) return "–";
+  return format_number(initiator) + " + " + format_number(responder);
+}
+
+std::string cpu_heading(Suite suite) {
+  return suite == Suite::latency ? "CPU %" : "CPU s/GB";
+}
+
+}  // namespace gdrbench::report

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "gdrbench/case.hpp"
+#include "measure/runner.hpp"
+
+namespace gdrbench::session {
+
+/// Half of the memory that the kernel could give to programs now (MemAvailable), bytes; the default limit.
+std::uint64_t half_of_available_memory();
+
+/// What the open cases of one client take of the server: payload memory and queue pairs, each with a limit.
+/// The payload is shared: a case that fits into the present buffers costs nothing more, one that makes them
+/// grow (or needs another kind of memory) costs new ones, and buffers stay for as long as a case uses them.
+class Budget {
+ public:
+  Budget(std::uint64_t max_payload_bytes, std::uint32_t max_queue_pairs);
+
+  struct Counters {
+    std::uint64_t payload_bytes = 0;
+    std::uint32_t queue_pairs = 0;
+  };
+  /// Gives back what it stands for when destroyed.
+  class Hold;
+  /// Throws Unavailable with the limit, what was asked for, and the flag of `gdrbench serve` that raises it.
+  std::unique_ptr<Hold> reserve(const Case& c, std::uint64_t payload_bytes);
+  /// Once a runner has taken its share of payload(): counts what is really there, if that is more. Throws as
+  /// above.
+  void settle(const Case& c);
+
+  measure::Payload& payload() { return payload_; }
+  const Counters& used() const { return *used_; }
+
+ private:
+  struct Buffers;
+
+  std::uint64_t max_payload_bytes_;
+  std::uint32_t max_queue_pairs_;
+  std::shared_ptr<Counters> used_ = std::make_shared<Counters>();
+  std::shared_ptr<Buffers> present_;
+  measure::Payload payload_;
+};
+
+class Budget::Hold {
+ public:
+  Hold(std::shared_ptr<Counters> used, std::shared_ptr<Buffers> buffers, std::uint32_t queue_pairs);
+  ~Hold();
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  std::shared_ptr<Counters> used_;
+  std::shared_ptr<Buffers> buffers_;
+  std::uint32_t queue_pairs_;
+};
+
+}  // namespace gdrbench::session

@@ -1,0 +1,155 @@
+#include "session/case_json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "gdrbench/error.hpp"
+#include "session/fields.hpp"
+
+namespace gdrbench::session {
+namespace {
+
+using nlohmann::json;
+
+// Larger than any machine, small enough that sums and page rounding cannot overflow.
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 44;
+constexpr std::uint64_t most_bytes_in_flight = std::uint64_t{1} << 50;
+constexpr std::uint64_t most_chunk_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t most_iterations = std::uint64_t{1} << 48;
+constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+constexpr std::size_t longest_device_name = 64;  // IBV_SYSFS_NAME_MAX
+
+json staging_to_json(const StagingOptions& staging) {
+  return {{"variant", to_string(staging.variant)}, {"chunk_bytes", staging.chunk_bytes}};
+}
+
+json verbs_to_json(const VerbsOptions& verbs) {
+  return {{"device", verbs.device},
+          {"gid_index", verbs.gid_index ? json(*verbs.gid_index) : json(nullptr)},
+          {"port", verbs.port},
+          {"path_mtu", verbs.path_mtu},
+          {"timeout", verbs.timeout},
+          {"retry_count", verbs.retry_count},
+          {"rnr_retry", verbs.rnr_retry},
+          {"min_rnr_timer", verbs.min_rnr_timer},
+          {"service_level", verbs.service_level},
+          {"traffic_class", verbs.traffic_class},
+          {"inline_bytes", verbs.inline_bytes},
+          {"connect", to_string(verbs.connect)},
+          {"relaxed_ordering", verbs.relaxed_ordering}};
+}
+
+std::uint32_t path_mtu(const Fields& f) {
+  constexpr std::array<std::uint32_t, 6> known{0, 256, 512, 1024, 2048, 4096};
+  const auto value = f.number_as<std::uint32_t>("path_mtu", 0, 4096);
+  if (std::find(known.begin(), known.end(), value) == known.end())
+    throw UsageError("case.verbs.path_mtu: not one of 0, 256, 512, 1024, 2048, 4096");
+  return value;
+}
+
+// The ranges are those of the fields of the InfiniBand headers and of struct ibv_qp_attr.
+VerbsOptions verbs_from_json(const Fields& f) {
+  VerbsOptions verbs;
+  verbs.device = f.text("device", longest_device_name);
+  if (!f.is_null("gid_index")) verbs.gid_index = f.number_as<int>("gid_index", 0, 65'535);
+  verbs.port = f.number_as<std::uint8_t>("port", 1, 254);
+  verbs.path_mtu = path_mtu(f);
+  verbs.timeout = f.number_as<std::uint8_t>("timeout", 0, 31);
+  verbs.retry_count = f.number_as<std::uint8_t>("retry_count", 0, 7);
+  verbs.rnr_retry = f.number_as<std::uint8_t>("rnr_retry", 0, 7);
+  verbs.min_rnr_timer = f.number_as<std::uint8_t>("min_rnr_timer", 0, 31);
+  verbs.service_level = f.number_as<std::uint8_t>("service_level", 0, 15);
+  verbs.traffic_class = f.number_as<std::uint8_t>("traffic_class", 0, 255);
+  verbs.inline_bytes = f.number_as<std::uint32_t>("inline_bytes", 0, 65'536);
+  verbs.connect = f.name<ConnectBy>("connect");
+  verbs.relaxed_ordering = f.flag("relaxed_ordering");
+  return verbs;
+}
+
+json cpu_to_json(const CpuUsage& cpu) {
+  return {{"elapsed_s", cpu.elapsed_s}, {"user_s", cpu.user_s}, {"system_s", cpu.system_s},
+          {"thread_s", cpu.thread_s},   {"irq_s", cpu.irq_s},   {"softirq_s", cpu.softirq_s}};
+}
+
+CpuUsage cpu_from_json(const Fields& f) {
+  return {.elapsed_s = f.real("elapsed_s"),
+          .user_s = f.real("user_s"),
+          .system_s = f.real("system_s"),
+          .thread_s = f.real("thread_s"),
+          .irq_s = f.real("irq_s"),
+          .softirq_s = f.real("softirq_s")};
+}
+
+}  // namespace
+
+json case_to_json(const Case& c) {
+  return {{"suite", to_string(c.suite)},
+          {"path", to_string(c.path)},
+          {"op", to_string(c.op)},
+          {"memory", to_string(c.memory)},
+          {"completion", to_string(c.completion)},
+          {"direction", to_string(c.direction)},
+          {"size_bytes", c.size_bytes},
+          {"depth", c.depth},
+          {"queue_pairs", c.queue_pairs},
+          {"footprint_bytes", c.footprint_bytes},
+          {"gpu", c.gpu},
+          {"staging", staging_to_json(c.staging)},
+          {"verbs", verbs_to_json(c.verbs)}};
+}
+
+Case case_from_json(const json& j) {
+  const Fields f(j, "case");
+  const Fields staging = f.inner("staging");
+  Case c;
+  c.suite = f.name<Suite>("suite");
+  c.path = f.name<Path>("path");
+  c.op = f.name<Op>("op");
+  c.memory = f.name<MemoryKind>("memory");
+  c.completion = f.name<CompletionMode>("completion");
+  c.direction = f.name<Direction>("direction");
+  c.size_bytes = f.number("size_bytes", 1, most_bytes);
+  c.depth = f.number_as<std::uint32_t>("depth", 1, 65'536);
+  c.queue_pairs = f.number_as<std::uint32_t>("queue_pairs", 1, 1024);
+  if (c.size_bytes > most_bytes_in_flight / c.depth / c.queue_pairs)
+    throw UsageError(fmt::format("case.size_bytes: {} messages of {} bytes in flight are more than {} bytes",
+                                 std::uint64_t{c.depth} * c.queue_pairs, c.size_bytes, most_bytes_in_flight));
+  c.footprint_bytes = f.number("footprint_bytes", 0, most_bytes);
+  c.gpu = f.number_as<int>("gpu", 0, 1023);
+  c.staging.variant = staging.name<Staging>("variant");
+  c.staging.chunk_bytes = staging.number("chunk_bytes", 1, most_chunk_bytes);
+  c.verbs = verbs_from_json(f.inner("verbs"));
+  return c;
+}
+
+json request_to_json(const RunRequest& request) {
+  return {{"iterations", request.iterations}, {"warmup", request.warmup}, {"seed", request.seed}};
+}
+
+RunRequest request_from_json(const json& j) {
+  const Fields f(j, "run");
+  return {.iterations = f.number("iterations", 1, most_iterations),
+          .warmup = f.number("warmup", 0, most_iterations),
+          .seed = f.number("seed", 0, most)};
+}
+
+json end_result_to_json(const EndResult& result) {
+  return {{"elapsed_s", result.elapsed_s},
+          {"messages_sent", result.messages_sent},
+          {"messages_received", result.messages_received},
+          {"cpu", cpu_to_json(result.cpu)}};
+}
+
+EndResult end_result_from_json(const json& j) {
+  const Fields f(j, "result");
+  return {.elapsed_s = f.real("elapsed_s"),
+          .messages_sent = f.number("messages_sent", 0, most),
+          .messages_received = f.number("messages_received", 0, most),
+          .cpu = cpu_from_json(f.inner("cpu")),
+          .samples_us = {}};
+}
+
+}  // namespace gdrbench::session

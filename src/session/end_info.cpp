@@ -1,0 +1,98 @@
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "gdrbench/memory.hpp"
+#include "gdrbench/session.hpp"
+#include "gdrbench/version.hpp"
+#include "verbs/device_list.hpp"
+
+namespace gdrbench {
+namespace {
+
+using nlohmann::json;
+
+// ARM kernels give no model name; the result then says so by an empty text.
+std::string cpu_model() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);)
+    if (line.starts_with("model name") || line.starts_with("Model"))
+      if (const auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
+  return "";
+}
+
+// Those that this process may use, which in a container are fewer than the machine has.
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // more cores than a cpu_set_t holds
+}
+
+std::uint64_t memory_bytes() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+int numa_nodes() {
+  std::error_code absent;
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/devices/system/node", absent)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("node") && name.find_first_not_of("0123456789", 4) == std::string::npos) ++count;
+  }
+  return count == 0 ? 1 : count;
+}
+
+// A broken driver must not keep the TCP paths from being measured: its error is part of the description.
+json describe_gpu() {
+  GpuSummary gpu;
+  try {
+    gpu = gpu_summary();
+  } catch (const std::exception& fault) {
+    gpu.unavailable = fault.what();
+  }
+  return {{"backend", gpu.backend},
+          {"unavailable", gpu.unavailable},
+          {"count", gpu.count},
+          {"name", gpu.name},
+          {"driver", gpu.driver},
+          {"pci_address", gpu.pci_address},
+          {"gpu_direct_rdma", gpu.gpu_direct_rdma},
+          {"dmabuf", gpu.dmabuf}};
+}
+
+json describe_rdma() {
+  json rdma = {{"devices", json::array()}, {"unavailable", ""}};
+  try {
+    for (const verbs::DeviceInfo& device : verbs::list_devices())
+      rdma["devices"].push_back(verbs::to_json(device));
+    if (rdma["devices"].empty()) rdma["unavailable"] = verbs::no_device_reason();
+  } catch (const std::exception& fault) {
+    rdma["unavailable"] = fault.what();
+  }
+  return rdma;
+}
+
+}  // namespace
+
+json describe_this_end() {
+  utsname names{};
+  uname(&names);
+  return {{"version", version},
+          {"commit", commit},
+          {"host", names.nodename},
+          {"kernel", std::string(names.sysname) + " " + names.release},
+          {"cpu", {{"model", cpu_model()}, {"cores", usable_cores()}}},
+          {"memory_bytes", memory_bytes()},
+          {"numa_nodes", numa_nodes()},
+          {"gpu", describe_gpu()},
+          {"rdma", describe_rdma()}};
+}
+
+}  // namespace gdrbench

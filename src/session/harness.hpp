@@ -1,0 +1,18 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "measure/runner.hpp"
+
+namespace gdrbench::session {
+
+/// What a session needs of the measuring side; tests bring their own.
+struct Harness {
+  std::function<std::unique_ptr<measure::Runner>(const Case&, measure::Role, measure::Payload&)> make_runner;
+  std::function<std::uint64_t(const Case&)> payload_bytes;
+  std::function<nlohmann::json()> describe_end;
+};
+
+}  // namespace gdrbench::session

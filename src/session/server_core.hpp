@@ -1,0 +1,32 @@
+#pragma once
+
+#include "gdrbench/session.hpp"
+#include "session/acceptor.hpp"
+#include "session/harness.hpp"
+#include "session/lane_desk.hpp"
+#include "session/log.hpp"
+
+namespace gdrbench::session {
+
+/// What a Server is, with the measuring side passed in.
+class ServerCore {
+ public:
+  ServerCore(const ServeOptions& options, Harness harness);
+  std::uint16_t port() const { return listener_.port(); }
+  void run(int sessions);
+  void stop() { acceptor_.stop(); }
+
+ private:
+  void serve(Acceptor::Client& client);
+
+  const Harness harness_;
+  const std::uint64_t max_payload_bytes_;
+  const std::uint32_t max_queue_pairs_;
+  const std::chrono::milliseconds idle_limit_;
+  Log log_;
+  LaneDesk lanes_;
+  wire::Listener listener_;
+  Acceptor acceptor_;
+};
+
+}  // namespace gdrbench::session

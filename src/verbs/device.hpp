@@ -1,0 +1,70 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "verbs/device_list.hpp"
+#include "verbs/gid.hpp"
+#include "verbs/handle.hpp"
+
+namespace gdrbench::verbs {
+
+class CompletionQueue;
+struct CompletionQueueAttributes;
+class ProtectionDomain;
+
+struct FreeDeviceList {
+  void operator()(ibv_device** list) const noexcept { ibv_free_device_list(list); }
+};
+/// The devices libibverbs offers; empty when there are none. Entries are valid while the list lives.
+class DeviceList {
+ public:
+  DeviceList();
+  std::span<ibv_device*> devices() const { return {list_.get(), count_}; }
+
+ private:
+  std::unique_ptr<ibv_device*[], FreeDeviceList> list_;
+  std::size_t count_ = 0;
+};
+
+struct CloseDevice {
+  static constexpr const char* name = "ibv_close_device";
+  static int destroy(ibv_context* context) { return ibv_close_device(context); }
+};
+using Context = Handle<ibv_context, CloseDevice>;
+
+/// An open RDMA device and the one port of it that is used. Factory of everything that lives on it.
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  /// Opens the device of that name, or the first usable one when it is empty. Throws Unavailable with a
+  /// reason when the device is missing, may not be opened, or its port cannot carry RC queue pairs.
+  static std::shared_ptr<const Device> open(const std::string& name, std::uint8_t port);
+
+  const std::string& name() const { return info_.name; }
+  const DeviceInfo& info() const { return info_; }
+  const ibv_device_attr& attributes() const { return attributes_; }
+  const ibv_port_attr& port() const { return port_; }
+  ibv_context* context() const { return context_.get(); }
+
+  /// The filled slots of the port's GID table, in table order.
+  std::vector<GidEntry> gids() const;
+  /// The slot asked for, or the one chosen by choose_gid. Throws Unavailable when there is none.
+  GidEntry select_gid(std::optional<int> asked) const;
+
+  std::shared_ptr<const ProtectionDomain> allocate_protection_domain() const;
+  std::shared_ptr<CompletionQueue> create_completion_queue(const CompletionQueueAttributes& attributes) const;
+
+ private:
+  Device(ibv_device& device, std::uint8_t port);
+
+  Context context_;
+  ibv_device_attr attributes_{};
+  ibv_port_attr port_{};
+  DeviceInfo info_;
+};
+
+}  // namespace gdrbench::verbs

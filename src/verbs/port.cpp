@@ -1,0 +1,108 @@
+#include "verbs/port.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "gdrbench/error.hpp"
+#include "verbs/sysfs.hpp"
+
+namespace gdrbench::verbs {
+namespace {
+
+const char* state_name(ibv_port_state state) {
+  switch (state) {
+    case IBV_PORT_DOWN:
+      return "PORT_DOWN";
+    case IBV_PORT_INIT:
+      return "PORT_INIT";
+    case IBV_PORT_ARMED:
+      return "PORT_ARMED";
+    case IBV_PORT_ACTIVE:
+      return "PORT_ACTIVE";
+    case IBV_PORT_ACTIVE_DEFER:
+      return "PORT_ACTIVE_DEFER";
+    default:
+      return "PORT_NOP";
+  }
+}
+
+// Why queue pairs of type RC cannot be connected through this port, "" if they can.
+std::string unusable_reason(const ibv_device& device, std::uint8_t number, const ibv_port_attr& port) {
+  if (device.transport_type == IBV_TRANSPORT_IWARP)
+    return fmt::format("{} is an iWARP device: no write with immediate and no connection by GID",
+                       device.name);
+  if (device.transport_type != IBV_TRANSPORT_IB)
+    return fmt::format("{} has no InfiniBand or RoCE transport (node type {})", device.name,
+                       ibv_node_type_str(device.node_type));
+  if (port.state != IBV_PORT_ACTIVE)
+    return fmt::format(
+        "port {} of {} is {}, not PORT_ACTIVE: check cable, switch and 'ip link'{}", number, device.name,
+        state_name(port.state),
+        port.link_layer == IBV_LINK_LAYER_INFINIBAND ? ", and that a subnet manager runs" : "");
+  return "";
+}
+
+std::string link_layer_name(const ibv_port_attr& port) {
+  // Devices older than RoCE leave it unspecified.
+  return port.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand";
+}
+
+}  // namespace
+
+std::uint32_t mtu_bytes(ibv_mtu mtu) {
+  return 128U << static_cast<unsigned>(mtu);
+}
+
+ibv_mtu mtu_code(std::uint32_t bytes) {
+  for (const ibv_mtu mtu : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096})
+    if (mtu_bytes(mtu) == bytes) return mtu;
+  throw UsageError(fmt::format("path MTU {} is none of 256, 512, 1024, 2048, 4096 bytes", bytes));
+}
+
+std::uint32_t choose_path_mtu(std::uint32_t own_active, std::uint32_t peer_active, std::uint32_t asked) {
+  const std::uint32_t smaller = std::min(own_active, peer_active);
+  if (asked == 0) return smaller;
+  mtu_code(asked);
+  if (asked > smaller)
+    throw UsageError(
+        fmt::format("path MTU {} is larger than the active MTU of this end ({}) or of the peer ({})", asked,
+                    own_active, peer_active));
+  return asked;
+}
+
+std::uint64_t nominal_link_rate(std::uint8_t speed_code, std::uint8_t width_code) {
+  // Codes of PortInfo.LinkSpeedActive and LinkWidthActive (IBTA 14.2.5.6); megabits per second and lane as
+  // the kernel's `rate` gives them.
+  constexpr std::pair<std::uint8_t, std::uint64_t> lane_megabits[] = {
+      {1, 2'500},   {2, 5'000},   {4, 10'000},  {8, 10'000},
+      {16, 14'000}, {32, 25'000}, {64, 50'000}, {128, 100'000}};
+  constexpr std::pair<std::uint8_t, std::uint64_t> lanes[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
+  for (const auto& [speed, megabits] : lane_megabits)
+    for (const auto& [width, count] : lanes)
+      if (speed == speed_code && width == width_code) return megabits * 1'000'000 / 8 * count;
+  return 0;
+}
+
+FabricKind fabric_kind(const ibv_device& device, const ibv_port_attr& port) {
+  const std::string_view name = device.name;
+  if (name.starts_with("softverbs")) return FabricKind::softverbs;
+  const bool is_rxe = device.node_type == IBV_NODE_CA && port.link_layer == IBV_LINK_LAYER_ETHERNET;
+  return is_rxe && is_emulated(device.name) ? FabricKind::soft_roce : FabricKind::hardware;
+}
+
+DeviceInfo describe_port(const ibv_device& device, std::uint8_t number, const ibv_port_attr& port) {
+  return {
+      .name = device.name,
+      .port = number,
+      .fabric = fabric_kind(device, port),
+      .link_layer = link_layer_name(port),
+      .active_mtu = mtu_bytes(port.active_mtu),
+      // The kernel clips speeds above NDR in what it tells libibverbs, not in sysfs.
+      .link_bytes_per_second =
+          link_rate(device.name, number).value_or(nominal_link_rate(port.active_speed, port.active_width)),
+      .unusable = unusable_reason(device, number, port)};
+}
+
+}  // namespace gdrbench::verbs

@@ -1,0 +1,94 @@
+#include "verbs/sysfs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace gdrbench::verbs {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path device_folder(const std::string& device, const fs::path& root) {
+  return root / "sys/class/infiniband" / device;
+}
+
+fs::path port_folder(const std::string& device, int port, const fs::path& root) {
+  return device_folder(device, root) / "ports" / std::to_string(port);
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+template <class Number>
+std::optional<Number> read_number(const fs::path& file) {
+  Number value{};
+  std::ifstream stream(file);
+  if (!(stream >> value)) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+bool is_emulated(const std::string& device, const fs::path& root) {
+  std::error_code error;
+  const fs::path folder = device_folder(device, root);
+  if (fs::exists(folder / "parent", error)) return true;
+  const fs::path resolved = fs::canonical(folder, error);
+  return !error && resolved.string().find("/devices/virtual/") != std::string::npos;
+}
+
+std::optional<std::uint64_t> link_rate(const std::string& device, int port, const fs::path& root) {
+  const auto gigabits = read_number<double>(port_folder(device, port, root) / "rate");
+  if (!gigabits) return std::nullopt;
+  return static_cast<std::uint64_t>(*gigabits * 1e9 / 8);
+}
+
+std::optional<std::uint64_t> transmitted_bytes(const std::string& device, int port, const fs::path& root) {
+  const auto words = read_number<std::uint64_t>(port_folder(device, port, root) / "counters/port_xmit_data");
+  if (!words) return std::nullopt;
+  return *words * 4;
+}
+
+std::vector<std::string> netdevs(const std::string& device, const fs::path& root) {
+  return names_in(device_folder(device, root) / "device/net");
+}
+
+std::string absence_reason(const fs::path& root) {
+  std::error_code ignored;
+  if (!fs::exists(root / "sys/class/infiniband", ignored))
+    return "no RDMA device: no RDMA driver is loaded (/sys/class/infiniband does not exist)";
+  const std::vector<std::string> devices = names_in(root / "sys/class/infiniband");
+  if (devices.empty())
+    return "no RDMA device: a driver is loaded but /sys/class/infiniband is empty (no NIC found, or the RDMA "
+           "network "
+           "namespaces are exclusive and the NIC is in another one: see 'rdma system show')";
+
+  std::vector<std::string> nodes;
+  for (const std::string& node : names_in(root / "sys/class/infiniband_verbs"))
+    if (node.starts_with("uverbs")) nodes.push_back(node);
+  if (nodes.empty())
+    return fmt::format("no usable RDMA device: the kernel has {} but no user access to it: load ib_uverbs",
+                       fmt::join(devices, ", "));
+  std::vector<std::string> missing;
+  for (const std::string& node : nodes)
+    if (!fs::exists(root / "dev/infiniband" / node, ignored)) missing.push_back("/dev/infiniband/" + node);
+  if (!missing.empty())
+    return fmt::format(
+        "no usable RDMA device: the kernel has {} but {} does not exist: map /dev/infiniband into the "
+        "container",
+        fmt::join(devices, ", "), fmt::join(missing, ", "));
+  return fmt::format(
+      "no usable RDMA device: the kernel has {} but libibverbs has no provider for it: install "
+      "ibverbs-providers (rdma-core), or the vendor's provider in the container",
+      fmt::join(devices, ", "));
+}
+
+}  // namespace gdrbench::verbs

@@ -1,0 +1,232 @@
+#include "wire/tcp_lane.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "gdrbench/error.hpp"
+
+namespace gdrbench::wire {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "frames are little-endian on the socket");
+
+FrameHeader::Kind kind_of(Op op) {
+  switch (op) {
+    case Op::send:
+      return FrameHeader::Kind::send;
+    case Op::write:
+      return FrameHeader::Kind::write;
+    case Op::write_imm:
+      return FrameHeader::Kind::write_imm;
+    case Op::read:
+      return FrameHeader::Kind::read_request;
+  }
+  return FrameHeader::Kind::send;
+}
+
+}  // namespace
+
+TcpLane::TcpLane(Socket socket, std::uint32_t index, const std::vector<Region>& regions)
+    : socket_(std::move(socket)), index_(index), regions_(&regions) {}
+
+int TcpLane::post_send(const SendRequest& request, std::size_t capacity, std::deque<Completion>& completed) {
+  if (pending_ >= capacity) return ENOMEM;
+  ++pending_;
+  Outgoing out;
+  out.header = {.kind = kind_of(request.op),
+                .length = request.length,
+                .immediate = request.immediate,
+                .rkey = request.rkey,
+                .address = request.remote_address};
+  out.request = request;
+  if (request.op == Op::read) {
+    reads_.push_back(request);
+    out.completes = false;
+    out.request.length = 0;
+  }
+  outgoing_.push_back(out);
+  if (outgoing_.size() == 1) write_out(completed);
+  return 0;
+}
+
+int TcpLane::post_receive(const ReceiveRequest& request, std::size_t capacity) {
+  if (receives_.size() >= capacity) return ENOMEM;
+  receives_.push_back(request);
+  return 0;
+}
+
+void TcpLane::progress(std::deque<Completion>& completed) {
+  if (!outgoing_.empty()) write_out(completed);
+  consume(completed);
+  while (read_in(completed)) {
+  }
+}
+
+void TcpLane::write_out(std::deque<Completion>& completed) {
+  while (!outgoing_.empty()) {
+    Outgoing& out = outgoing_.front();
+    std::array<iovec, 2> parts{};
+    std::size_t count = 0;
+    if (out.sent < sizeof(FrameHeader))
+      parts[count++] = {reinterpret_cast<std::byte*>(&out.header) + out.sent, sizeof(FrameHeader) - out.sent};
+    const std::uint64_t payload_sent = out.sent > sizeof(FrameHeader) ? out.sent - sizeof(FrameHeader) : 0;
+    if (payload_sent < out.request.length)
+      parts[count++] = {out.request.address + payload_sent, out.request.length - payload_sent};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = count;
+    const ssize_t n = sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0) {
+      if (errno == EAGAIN || errno == EINTR) return;
+      lost(errno, "sending");
+    }
+    out.sent += static_cast<std::uint64_t>(n);
+    if (out.sent < sizeof(FrameHeader) + out.request.length) return;
+    if (out.completes) {
+      --pending_;
+      if (out.request.signaled)
+        completed.push_back({.id = out.request.id, .kind = Completion::Kind::sent, .lane = index_});
+    }
+    outgoing_.pop_front();
+  }
+}
+
+// Reads once from the socket: the rest of the frame's payload into its place, and ahead into the buffer.
+// Returns whether it is worth trying again at once.
+bool TcpLane::read_in(std::deque<Completion>& completed) {
+  if (buffer_begin_ != buffer_end_) return false;  // a frame in the buffer waits for a receive to be posted
+  buffer_begin_ = buffer_end_ = 0;
+  std::array<iovec, 2> parts{};
+  std::size_t count = 0;
+  const std::uint64_t wanted = place_ == Place::payload ? incoming_.length - placed_ : 0;
+  if (wanted > 0) parts[count++] = {destination_ + placed_, wanted};
+  parts[count++] = {buffer_.data(), buffer_.size()};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  const ssize_t n = recvmsg(socket_.fd(), &message, MSG_DONTWAIT);
+  if (n == 0) lost(0, "receiving");
+  if (n < 0) {
+    if (errno == EAGAIN || errno == EINTR) return false;
+    lost(errno, "receiving");
+  }
+  const auto got = static_cast<std::uint64_t>(n);
+  const std::uint64_t direct = std::min(got, wanted);
+  placed_ += direct;
+  buffer_end_ = got - direct;
+  if (wanted > 0 && placed_ == incoming_.length) end_frame(completed);
+  consume(completed);
+  return got == wanted + buffer_.size();
+}
+
+// Places what was read ahead, frame by frame, until the buffer is empty or a frame must wait for a receive.
+void TcpLane::consume(std::deque<Completion>& completed) {
+  while (buffer_begin_ != buffer_end_) {
+    const std::size_t available = buffer_end_ - buffer_begin_;
+    if (place_ == Place::header) {
+      // A header split between two reads is gathered in incoming_; placed_ counts its bytes.
+      const std::size_t part = std::min(available, sizeof(FrameHeader) - placed_);
+      if (placed_ < sizeof(FrameHeader)) {
+        std::memcpy(reinterpret_cast<std::byte*>(&incoming_) + placed_, buffer_.data() + buffer_begin_, part);
+        placed_ += part;
+        buffer_begin_ += part;
+      }
+      if (placed_ < sizeof(FrameHeader)) return;
+      if (!begin_frame(completed)) return;
+    } else {
+      const std::size_t part = std::min<std::uint64_t>(available, incoming_.length - placed_);
+      std::memcpy(destination_ + placed_, buffer_.data() + buffer_begin_, part);
+      placed_ += part;
+      buffer_begin_ += part;
+      if (placed_ == incoming_.length) end_frame(completed);
+    }
+  }
+  // A complete header whose frame waits for a receive may be all that is left.
+  if (place_ == Place::header && placed_ == sizeof(FrameHeader)) begin_frame(completed);
+}
+
+// Finds where the payload goes. False: the frame needs a receive that is not posted yet.
+bool TcpLane::begin_frame(std::deque<Completion>& completed) {
+  using Kind = FrameHeader::Kind;
+  switch (incoming_.kind) {
+    case Kind::send:
+      if (receives_.empty()) return false;
+      if (incoming_.length > receives_.front().length)
+        throw Error(fmt::format("{}: message of {} bytes is longer than the posted receive of {} bytes",
+                                socket_.peer_address(), incoming_.length, receives_.front().length));
+      destination_ = receives_.front().address;
+      break;
+    case Kind::write_imm:
+      if (receives_.empty()) return false;
+      [[fallthrough]];
+    case Kind::write:
+      destination_ = resolve(incoming_);
+      break;
+    case Kind::read_request: {
+      Outgoing out;
+      out.header = {.kind = Kind::read_response, .length = incoming_.length};
+      out.request.address = resolve(incoming_);
+      out.request.length = incoming_.length;
+      out.completes = false;
+      outgoing_.push_back(out);
+      incoming_.length = 0;
+      if (outgoing_.size() == 1) write_out(completed);
+      break;
+    }
+    case Kind::read_response:
+      if (reads_.empty() || reads_.front().length != incoming_.length)
+        throw Error(fmt::format("{}: answer to a read that was not asked for", socket_.peer_address()));
+      destination_ = reads_.front().address;
+      break;
+    default:
+      throw Error(fmt::format("{}: unknown frame kind {}", socket_.peer_address(),
+                              static_cast<std::uint32_t>(incoming_.kind)));
+  }
+  place_ = Place::payload;
+  placed_ = 0;
+  if (incoming_.length == 0) end_frame(completed);
+  return true;
+}
+
+void TcpLane::end_frame(std::deque<Completion>& completed) {
+  using Kind = FrameHeader::Kind;
+  place_ = Place::header;
+  placed_ = 0;
+  if (incoming_.kind == Kind::send || incoming_.kind == Kind::write_imm) {
+    completed.push_back({.id = receives_.front().id,
+                         .kind = Completion::Kind::received,
+                         .lane = index_,
+                         .length = incoming_.length,
+                         .immediate = incoming_.immediate,
+                         .has_immediate = incoming_.kind == Kind::write_imm});
+    receives_.pop_front();
+  } else if (incoming_.kind == Kind::read_response) {
+    completed.push_back({.id = reads_.front().id, .kind = Completion::Kind::sent, .lane = index_});
+    reads_.pop_front();
+    --pending_;
+  }
+}
+
+std::byte* TcpLane::resolve(const FrameHeader& header) const {
+  if (header.rkey < regions_->size()) {
+    const Region& region = (*regions_)[header.rkey];
+    const auto base = reinterpret_cast<std::uint64_t>(region.address);
+    if (header.address >= base && header.address - base <= region.length &&
+        header.length <= region.length - (header.address - base))
+      return region.address + (header.address - base);
+  }
+  throw Error(fmt::format("{}: access to {} bytes that are not registered (rkey {})", socket_.peer_address(),
+                          header.length, header.rkey));
+}
+
+void TcpLane::lost(int error, const char* tried) const {
+  throw PeerLost(fmt::format("TCP wire to {}: {}: {}", socket_.peer_address(), tried,
+                             error == 0 ? "the peer closed the connection" : errno_name(error)));
+}
+
+}  // namespace gdrbench::wire

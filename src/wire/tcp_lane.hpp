@@ -1,0 +1,75 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "wire/queue_pair.hpp"
+
+namespace gdrbench::wire {
+
+/// What precedes the payload of every message on the socket. Little-endian, as all supported machines are.
+struct FrameHeader {
+  enum class Kind : std::uint32_t { send = 1, write, write_imm, read_request, read_response };
+  Kind kind = Kind::send;
+  std::uint32_t length = 0;     ///< payload bytes that follow; bytes asked for in a read request
+  std::uint32_t immediate = 0;  ///< write_imm
+  std::uint32_t rkey = 0;       ///< write, write_imm, read_request: the region at the receiver of the frame
+  std::uint64_t address = 0;    ///< likewise, as the receiver's virtual address
+};
+static_assert(sizeof(FrameHeader) == 24);
+
+/// One socket as a queue pair: frames out in order of posting, frames in placed straight into posted receives
+/// or registered memory. A message without a posted receive stays in the socket: TCP's own flow control is
+/// the RNR. Throws PeerLost when the connection ends and Error when the peer breaks the protocol or names
+/// memory that is not registered; ordinary completions are always successes.
+class TcpLane {
+ public:
+  /// `regions` is the wire's table of registered memory, indexed by rkey.
+  TcpLane(Socket socket, std::uint32_t index, const std::vector<Region>& regions);
+
+  int post_send(const SendRequest& request, std::size_t capacity, std::deque<Completion>& completed);
+  int post_receive(const ReceiveRequest& request, std::size_t capacity);
+  /// Moves what the socket takes and gives, and appends what finished.
+  void progress(std::deque<Completion>& completed);
+  bool wants_to_write() const { return !outgoing_.empty(); }
+  const Socket& socket() const { return socket_; }
+
+ private:
+  struct Outgoing {
+    FrameHeader header;
+    std::uint64_t sent = 0;  ///< bytes of header and payload that the kernel has taken
+    SendRequest request;
+    bool completes = true;  ///< a read completes with its response, a response completes nothing here
+  };
+  enum class Place : std::uint8_t { header, payload };
+
+  void write_out(std::deque<Completion>& completed);
+  bool read_in(std::deque<Completion>& completed);
+  void consume(std::deque<Completion>& completed);
+  bool begin_frame(std::deque<Completion>& completed);
+  void end_frame(std::deque<Completion>& completed);
+  std::byte* resolve(const FrameHeader& header) const;
+  [[noreturn]] void lost(int error, const char* tried) const;
+
+  Socket socket_;
+  std::uint32_t index_;
+  const std::vector<Region>* regions_;
+  std::size_t pending_ = 0;  ///< requests of this end that have not completed
+  std::deque<Outgoing> outgoing_;
+  std::deque<SendRequest> reads_;  ///< waiting for their response, in order
+  std::deque<ReceiveRequest> receives_;
+
+  // Incoming: bytes that were read ahead, then the frame being placed.
+  std::array<std::byte, 8192> buffer_;
+  std::size_t buffer_begin_ = 0, buffer_end_ = 0;
+  Place place_ = Place::header;
+  FrameHeader incoming_;
+  std::byte* destination_ = nullptr;
+  std::uint64_t placed_ = 0;
+};
+
+}  // namespace gdrbench::wire

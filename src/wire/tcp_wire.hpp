@@ -1,0 +1,46 @@
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "wire/queue_pair.hpp"
+#include "wire/tcp_lane.hpp"
+
+namespace gdrbench::wire {
+
+/// TCP sockets as queue pairs, one a lane. The operations that sockets lack are carried as frames and done by
+/// the process at the other end, in its poll(): one_sided_needs_target_cpu. A send, write or write_imm
+/// completes when the kernel has taken all of it.
+class TcpWire {
+ public:
+  static constexpr bool one_sided_needs_target_cpu = true;
+
+  explicit TcpWire(const WireLimits& limits);
+  TcpWire(const TcpWire&) = delete;  // lanes point to the table of regions
+  TcpWire& operator=(const TcpWire&) = delete;
+
+  Region register_memory(const MemoryView& view);
+  nlohmann::json offer() const { return nlohmann::json::object(); }
+  void connect(const nlohmann::json& peer_offer, std::vector<Socket> sockets);
+  int post_send(const SendRequest& request);
+  int post_receive(const ReceiveRequest& request);
+  std::size_t poll(std::span<Completion> out);
+  void wait(int extra_fd, int timeout_ms);
+  std::uint64_t max_message() const;
+  std::uint32_t inline_bytes() const { return 0; }
+  nlohmann::json describe() const;
+
+ private:
+  WireLimits limits_;
+  std::vector<Region> regions_;
+  std::vector<TcpLane> lanes_;
+  std::vector<ReceiveRequest> early_receives_;  ///< posted before connect()
+  std::deque<Completion> completed_;
+  FileDescriptor epoll_;
+  std::vector<bool> watches_output_;  ///< lane: whether epoll watches for EPOLLOUT
+  int extra_fd_ = -1;                 ///< in the epoll set
+};
+
+static_assert(Wire<TcpWire>);
+
+}  // namespace gdrbench::wire

@@ -1,0 +1,176 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "gdrbench/error.hpp"
+#include "session/case_json.hpp"
+
+namespace gdrbench::session {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// No field has its default, so that one forgotten on either way is seen.
+Case unusual_case() {
+  Case c;
+  c.suite = Suite::bandwidth;
+  c.path = Path::gdr;
+  c.op = Op::write_imm;
+  c.memory = MemoryKind::cuda_vmm;
+  c.completion = CompletionMode::event;
+  c.direction = Direction::both;
+  c.size_bytes = 4'294'967'297;
+  c.depth = 3;
+  c.queue_pairs = 5;
+  c.footprint_bytes = 12'345;
+  c.gpu = 7;
+  c.staging = {.variant = Staging::pageable, .chunk_bytes = 777};
+  c.verbs = {.device = "mlx5_3",
+             .gid_index = 3,
+             .port = 2,
+             .path_mtu = 4096,
+             .timeout = 20,
+             .retry_count = 1,
+             .rnr_retry = 2,
+             .min_rnr_timer = 12,
+             .service_level = 4,
+             .traffic_class = 106,
+             .inline_bytes = 64,
+             .connect = ConnectBy::rdma_cm,
+             .relaxed_ordering = false};
+  return c;
+}
+
+Case over_the_wire(const Case& c) {
+  return case_from_json(json::parse(case_to_json(c).dump()));
+}
+
+std::string refusal(const json& j) {
+  try {
+    case_from_json(j);
+  } catch (const UsageError& fault) {
+    return fault.what();
+  }
+  return "accepted";
+}
+
+std::string refusal(const json::json_pointer& where, const json& value) {
+  json j = case_to_json({});
+  j[where] = value;
+  return refusal(j);
+}
+
+TEST(CaseJson, EveryFieldMakesTheRoundTrip) {
+  EXPECT_EQ(over_the_wire(unusual_case()), unusual_case());
+  EXPECT_EQ(over_the_wire({}), Case{});
+}
+
+TEST(CaseJson, EveryFieldIsNeededAndNamedWhenMissing) {
+  const json whole = case_to_json(unusual_case()).flatten();
+  EXPECT_EQ(whole.size(), 26);
+  for (const auto& [where, value] : whole.items()) {
+    json j = case_to_json(unusual_case());
+    const json::json_pointer pointer(where);
+    j.at(pointer.parent_pointer()).erase(pointer.back());
+    EXPECT_THAT(refusal(j), AllOf(HasSubstr(pointer.back()), HasSubstr("missing")));
+  }
+}
+
+TEST(CaseJson, EveryFieldIsNamedWhenOfAnotherType) {
+  const json whole = case_to_json(unusual_case()).flatten();
+  for (const auto& [where, value] : whole.items()) {
+    const json::json_pointer pointer(where);
+    EXPECT_THAT(refusal(pointer, json::array({1})), HasSubstr(pointer.back()));
+    EXPECT_THAT(refusal(pointer, -1), HasSubstr(pointer.back()));
+    EXPECT_THAT(refusal(pointer, 1.5), HasSubstr(pointer.back()));
+  }
+  EXPECT_THAT(refusal(json::array()), HasSubstr("case"));
+  EXPECT_THAT(refusal(json::json_pointer("/verbs"), 3), HasSubstr("case.verbs"));
+}
+
+TEST(CaseJson, UnknownNamesAreRefusedWithTheKnownOnes) {
+  EXPECT_THAT(refusal(json::json_pointer("/path"), "warp"),
+              AllOf(HasSubstr("case.path"), HasSubstr("warp"), HasSubstr("tcp, rdma, gdr")));
+}
+
+TEST(CaseJson, NumbersOutOfRangeAreRefused) {
+  struct Limit {
+    const char* where;
+    std::uint64_t least, most;
+  };
+  const Limit limits[] = {{"/size_bytes", 1, std::uint64_t{1} << 44},
+                          {"/depth", 1, 65'536},
+                          {"/queue_pairs", 1, 1024},
+                          {"/footprint_bytes", 0, std::uint64_t{1} << 44},
+                          {"/gpu", 0, 1023},
+                          {"/staging/chunk_bytes", 1, std::uint64_t{1} << 30},
+                          {"/verbs/gid_index", 0, 65'535},
+                          {"/verbs/port", 1, 254},
+                          {"/verbs/path_mtu", 0, 4096},
+                          {"/verbs/timeout", 0, 31},
+                          {"/verbs/retry_count", 0, 7},
+                          {"/verbs/rnr_retry", 0, 7},
+                          {"/verbs/min_rnr_timer", 0, 31},
+                          {"/verbs/service_level", 0, 15},
+                          {"/verbs/traffic_class", 0, 255},
+                          {"/verbs/inline_bytes", 0, 65'536}};
+  for (const Limit& limit : limits) {
+    const json::json_pointer where(limit.where);
+    EXPECT_EQ(refusal(where, limit.least), "accepted") << limit.where;
+    EXPECT_EQ(refusal(where, limit.most), "accepted") << limit.where;
+    EXPECT_THAT(refusal(where, limit.most + 1), HasSubstr(where.back()));
+    if (limit.least > 0) {
+      EXPECT_THAT(refusal(where, limit.least - 1), HasSubstr(where.back()));
+    }
+    EXPECT_THAT(refusal(where, std::numeric_limits<std::uint64_t>::max()), HasSubstr(where.back()));
+  }
+  EXPECT_THAT(refusal(json::json_pointer("/verbs/path_mtu"), 1500), HasSubstr("path_mtu"));
+  EXPECT_THAT(refusal(json::json_pointer("/verbs/device"), std::string(65, 'x')), HasSubstr("device"));
+}
+
+TEST(CaseJson, SizesWhoseProductWouldOverflowAreRefused) {
+  json j = case_to_json({});
+  j["size_bytes"] = std::uint64_t{1} << 44;
+  j["depth"] = 65'536;
+  j["queue_pairs"] = 1024;
+  EXPECT_THAT(refusal(j), HasSubstr("case.size_bytes"));
+}
+
+TEST(CaseJson, ALongWrongValueIsNotRepeated) {
+  EXPECT_LT(refusal(json::json_pointer("/depth"), std::string(100'000, 'x')).size(), 200);
+  EXPECT_LT(refusal(json::json_pointer("/path"), std::string(100'000, 'x')).size(), 200);
+}
+
+TEST(RunJson, RequestAndResultMakeTheRoundTrip) {
+  const RunRequest request = request_from_json(
+      json::parse(request_to_json({.iterations = 5, .warmup = 6, .seed = ~std::uint64_t{0}}).dump()));
+  EXPECT_EQ(request.iterations, 5);
+  EXPECT_EQ(request.warmup, 6);
+  EXPECT_EQ(request.seed, ~std::uint64_t{0});
+  EXPECT_THROW(request_from_json({{"iterations", 0}, {"warmup", 0}, {"seed", 0}}), UsageError);
+
+  const EndResult sent{
+      .elapsed_s = 0.1,
+      .messages_sent = 2,
+      .messages_received = 3,
+      .cpu = {.elapsed_s = 4, .user_s = 5, .system_s = 6, .thread_s = 7, .irq_s = 8, .softirq_s = 9},
+      .samples_us = {1.0}};
+  const EndResult got = end_result_from_json(json::parse(end_result_to_json(sent).dump()));
+  EXPECT_EQ(got.elapsed_s, 0.1);
+  EXPECT_EQ(got.messages_sent, 2);
+  EXPECT_EQ(got.messages_received, 3);
+  EXPECT_EQ(got.cpu.elapsed_s, 4);
+  EXPECT_EQ(got.cpu.user_s, 5);
+  EXPECT_EQ(got.cpu.system_s, 6);
+  EXPECT_EQ(got.cpu.thread_s, 7);
+  EXPECT_EQ(got.cpu.irq_s, 8);
+  EXPECT_EQ(got.cpu.softirq_s, 9);
+  EXPECT_TRUE(got.samples_us.empty());
+}
+
+}  // namespace
+}  // namespace gdrbench::session

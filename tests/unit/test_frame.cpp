@@ -1,0 +1,123 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "gdrbench/error.hpp"
+#include "session/frame.hpp"
+#include "session/message.hpp"
+
+namespace gdrbench::session {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class FrameTest : public ::testing::Test {
+ protected:
+  void put(const std::string& bytes) {
+    near.send_all(std::as_bytes(std::span(bytes)), wire::after(2s), "test");
+  }
+  void put_frame(const std::string& text) {
+    std::string header;
+    for (const int shift : {24, 16, 8, 0}) header += static_cast<char>(text.size() >> shift & 0xff);
+    put(header + text);
+  }
+  json take() { return receive_message(far, wire::after(1s), "taking"); }
+  std::string refusal() {
+    try {
+      return "taken: " + take().dump().substr(0, 100);
+    } catch (const PeerLost& fault) {
+      return fault.what();
+    }
+  }
+
+  wire::Listener listener{{"127.0.0.1", 0}};
+  wire::Socket near = wire::connect_tcp({"127.0.0.1", listener.port()}, wire::after(2s));
+  wire::Socket far = listener.accept(wire::after(2s));
+};
+
+TEST_F(FrameTest, AMessageArrivesAsItWasSent) {
+  const json message = {{"type", "open"}, {"seed", 18446744073709551615u}, {"text", "µs"}, {"none", nullptr}};
+  send_message(near, message, wire::after(1s), "test");
+  send_message(near, {{"type", "second"}}, wire::after(1s), "test");
+  EXPECT_EQ(take(), message);
+  EXPECT_EQ(take().at("type"), "second");
+}
+
+TEST_F(FrameTest, TheLengthIsBigEndian) {
+  send_message(near, json::object(), wire::after(1s), "test");
+  std::array<std::byte, 6> bytes{};
+  far.receive_all(bytes, wire::after(1s), "test");
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), 6), std::string("\0\0\0\x02{}", 6));
+}
+
+TEST_F(FrameTest, AMessageOfTheLargestSizePassesAndOneByteMoreDoesNot) {
+  json message = {{"t", ""}};
+  message["t"] = std::string(max_message_bytes - message.dump().size(), 'x');
+  std::thread sender([&] { send_message(near, message, wire::after(5s), "test"); });
+  EXPECT_EQ(take(), message);
+  sender.join();
+  message["t"].get_ref<std::string&>() += 'x';
+  EXPECT_THROW(send_message(near, message, wire::after(1s), "test"), Error);
+  put(std::string("\0\x10\0\x01{", 5));
+  EXPECT_THAT(refusal(), HasSubstr("claims 1048577 bytes"));
+}
+
+TEST_F(FrameTest, GarbageIsShownEscaped) {
+  put("SSH-2.0-OpenSSH_9.2\r\n");
+  EXPECT_THAT(refusal(),
+              AllOf(StartsWith("taking: "), HasSubstr("begins with \"SSH-2.0-OpenSSH_9.2\\x0d\\x0a\"")));
+}
+
+TEST_F(FrameTest, TextThatIsNoJsonObjectIsRefused) {
+  put_frame("hello");
+  EXPECT_THAT(refusal(), HasSubstr("begins with \"hello\""));
+  put_frame("[1]");
+  EXPECT_THAT(refusal(), HasSubstr("not an object"));
+  put_frame("");
+  EXPECT_THAT(refusal(), HasSubstr("no gdrbench message"));
+  put_frame("{\"a\": 1} x");
+  EXPECT_THAT(refusal(), HasSubstr("no gdrbench message"));
+}
+
+TEST_F(FrameTest, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
+  put_frame("{\"a\":" + std::string(500'000, '['));
+  EXPECT_THAT(refusal(), HasSubstr("too deeply nested"));
+  put_frame("{\"a\":[[[[[[[[[[]]]]]]]]]]}");
+  EXPECT_EQ(take().size(), 1);
+}
+
+TEST_F(FrameTest, ABrokenTextDoesNotBreakTheSender) {
+  send_message(near, {{"host", "\xff\xfe"}}, wire::after(1s), "test");
+  EXPECT_EQ(take().at("host"), "\ufffd\ufffd");
+}
+
+TEST_F(FrameTest, HalfAMessageEndsAtTheDeadline) {
+  put(std::string("\0\0\0\x10{\"a\"", 8));
+  EXPECT_THAT(refusal(), HasSubstr("timed out"));
+}
+
+TEST(Message, ErrorsKeepTheirKindAcrossTheConnection) {
+  EXPECT_THROW(throw_error(error_message(Unavailable("x")), ""), Unavailable);
+  EXPECT_THROW(throw_error(error_message(UsageError("x")), ""), UsageError);
+  try {
+    throw_error(error_message(std::runtime_error("went wrong")), "node-b: ");
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "node-b: went wrong");
+    EXPECT_EQ(e.status(), ExitStatus::failed);
+  }
+}
+
+TEST(Message, ControlCharactersOfAPeerDoNotReachTheTerminal) {
+  EXPECT_EQ(text_of({{"text", "a\x1b[31mµ\n"}}, "text"), "a\\x1b[31mµ\\x0a");
+  EXPECT_LT(text_of({{"text", std::string(100'000, 'x')}}, "text").size(), 5'000);
+  EXPECT_EQ(text_of({{"text", 5}}, "text"), "");
+}
+
+}  // namespace
+}  // namespace gdrbench::session

@@ -1,0 +1,161 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "../fixtures/sample_result.hpp"
+#include "report/text_table.hpp"
+#include "report/units.hpp"
+
+namespace gdrbench::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const TableOptions options = {
+    .title = "gdrbench compare node-b", .peer = "node-b", .result_file = "out.json"};
+
+TEST(ComparisonTable, shows_paths_side_by_side_with_ratio_marks_and_file) {
+  EXPECT_EQ(comparison_table(sample::three_paths(), options),
+            R"(gdrbench compare node-b      fabric soft-roce rxe0 (functional, not a performance result)
+  memory host · completion poll · peer node-b
+
+                                           tcp           rdma            gdr  gdr ÷ rdma [95 %]
+latency 8 B send       p50             41.0 µs        31.0 µs        28.5 µs  0.91 [0.89, 0.93]
+                       p99             81.2 µs        61.4 µs        56.4 µs  0.91 [0.89, 0.93]
+                       CPU %         100 + 100      100 + 100      100 + 100  1.00 [1.00, 1.00]
+bandwidth 4 MiB write  rate          1.10 GB/s      2.10 GB/s      3.20 GB/s  1.51 [1.47, 1.54]
+                       CPU s/GB  0.909 + 0.909  0.238 + 0.238  0.078 + 0.078  0.33 [0.32, 0.34]
+
+CPU: initiator + responder, user and system time; % is of one core. Figures are medians.
+3 repetitions · result file out.json
+)");
+}
+
+TEST(ComparisonTable, has_columns_only_for_paths_that_ran_and_gives_the_reason_for_the_others) {
+  ResultDocument document = sample::three_paths();
+  std::erase_if(document.cases, [](const CaseResult& result) { return result.test_case.path == Path::gdr; });
+  document.skipped = {
+      {Path::gdr,
+       "ibv_reg_mr of GPU memory: EFAULT (Bad address); nvidia_peermem is not loaded and the RDMA "
+       "side lacks dma-buf: load it with modprobe nvidia_peermem"}};
+  const std::string table = comparison_table(document, options);
+  EXPECT_THAT(table, HasSubstr("rdma ÷ tcp [95 %]\n"));
+  EXPECT_THAT(table, HasSubstr("0.76 [0.68, 0.86]\n"));
+  EXPECT_THAT(
+      table,
+      HasSubstr(
+          R"(gdr  skipped: ibv_reg_mr of GPU memory: EFAULT (Bad address); nvidia_peermem is not loaded and the
+              RDMA side lacks dma-buf: load it with modprobe nvidia_peermem
+)"));
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 100U) << line;
+}
+
+TEST(ComparisonTable, has_no_ratio_column_for_one_path) {
+  ResultDocument document = sample::three_paths();
+  std::erase_if(document.cases, [](const CaseResult& result) { return result.test_case.path != Path::tcp; });
+  EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("÷")));
+}
+
+TEST(ComparisonTable, marks_a_point_that_a_path_did_not_reach) {
+  ResultDocument document = sample::three_paths();
+  document.cases.back().repetitions.clear();
+  document.complete = false;
+  document.incomplete_reason = "interrupted";
+  const std::string table = comparison_table(document, options);
+  EXPECT_THAT(table, HasSubstr("2.10 GB/s          –  –\n"));
+  EXPECT_THAT(table, HasSubstr("\nincomplete: interrupted\n0 to 3 repetitions · result file out.json\n"));
+}
+
+TEST(ComparisonTable, says_so_when_nothing_was_measured) {
+  const std::string table = comparison_table(ResultDocument{}, {.title = "gdrbench compare x"});
+  EXPECT_EQ(table,
+            "gdrbench compare x      fabric none (no RDMA figures)\n\nno results\n"
+            "incomplete: stopped early\n0 repetitions\n");
+}
+
+TEST(ComparisonTable, hardware_is_not_marked_functional_and_shows_where_the_path_wins) {
+  ResultDocument document;
+  document.fabric.kind = FabricKind::hardware;
+  document.fabric.device = "mlx5_0";
+  document.complete = true;
+  document.cases = {sample::latency_case(Path::rdma, 8, {10}), sample::latency_case(Path::gdr, 8, {11}),
+                    sample::latency_case(Path::rdma, 4096, {20}),
+                    sample::latency_case(Path::gdr, 4096, {10})};
+  const std::string table = comparison_table(document, options);
+  EXPECT_THAT(table, Not(HasSubstr("functional")));
+  EXPECT_THAT(table,
+              HasSubstr("\ngdr beats rdma: latency send p50 from 4 KiB · latency send CPU s/GB nowhere\n"));
+  document.fabric.kind = FabricKind::softverbs;
+  EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("beats")));
+}
+
+TEST(ComparisonTable, names_the_direction_only_when_there_are_several) {
+  ResultDocument document = sample::three_paths();
+  EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("forward")));
+  CaseResult reverse = sample::bandwidth_case(Path::tcp, 4 << 20, {1e9});
+  reverse.test_case.direction = Direction::reverse;
+  document.cases.push_back(reverse);
+  const std::string table = comparison_table(document, options);
+  EXPECT_THAT(table, HasSubstr("bandwidth 4 MiB write forward"));
+  EXPECT_THAT(table, HasSubstr("bandwidth 4 MiB write reverse"));
+  EXPECT_THAT(table, HasSubstr("latency 8 B send  "));
+}
+
+TEST(SuiteTable, has_one_row_a_case_with_percentiles_or_rates) {
+  ResultDocument document;
+  document.fabric.kind = FabricKind::hardware;
+  document.complete = true;
+  document.cases = {sample::latency_case(Path::tcp, 8, {1000, 1200, 1100}),
+                    sample::latency_case(Path::tcp, 4096, {3000, 3000, 3000}),
+                    sample::bandwidth_case(Path::tcp, 65536, {950e6, 900e6, 1000e6})};
+  EXPECT_EQ(suite_table(document, {.title = "gdrbench latency node-b"}),
+            R"(gdrbench latency node-b      fabric hardware · memory host · completion poll
+
+latency         size      min      p50      p90      p99    p99.9      max      CPU %
+tcp      send    8 B  1.00 µs   550 µs   990 µs  1.09 ms  1.10 ms  1.20 ms  100 + 100
+tcp      send  4 KiB  3.00 µs  1.50 ms  2.70 ms  2.97 ms  3.00 ms  3.00 ms  100 + 100
+
+bandwidth           size      rate   Msg/s       CPU s/GB
+tcp        write  64 KiB  950 MB/s  14.5 k  0.526 + 0.526
+
+CPU: initiator + responder, user and system time; % is of one core. Figures are medians.
+3 repetitions
+)");
+}
+
+TEST(Units, keep_three_digits_and_the_unit_that_fits) {
+  EXPECT_EQ(format_time_us(0.0424), "42.4 ns");
+  EXPECT_EQ(format_time_us(0.9994), "999 ns");
+  EXPECT_EQ(format_time_us(0.9996), "1.00 µs");
+  EXPECT_EQ(format_time_us(41.23), "41.2 µs");
+  EXPECT_EQ(format_time_us(999.7), "1.00 ms");
+  EXPECT_EQ(format_time_us(2.1e6), "2.10 s");
+  EXPECT_EQ(format_rate(48.94e9), "48.9 GB/s");
+  EXPECT_EQ(format_rate(3.2e6), "3.20 MB/s");
+  EXPECT_EQ(format_rate(0), "0.00 B/s");
+  EXPECT_EQ(format_count(1254), "1.25 k");
+  EXPECT_EQ(format_number(0.0424), "0.042");
+  EXPECT_EQ(format_number(0.00002), "2.0e-05");
+  EXPECT_EQ(format_number(99.96), "100");
+  EXPECT_EQ(format_number(std::nullopt), "–");
+  EXPECT_EQ(format_ratio(0.9), "0.90");
+  EXPECT_EQ(format_ratio(0.0123), "0.012");
+}
+
+TEST(TextTable, aligns_by_characters_and_not_by_bytes) {
+  const Row rows[] = {{"µs ÷", "1"}, {"abcd", "22"}};
+  const Align alignment[] = {Align::left, Align::right};
+  EXPECT_EQ(align_rows(rows, alignment), "µs ÷   1\nabcd  22\n");
+}
+
+TEST(TextTable, wraps_between_pieces_and_indents_what_follows) {
+  const std::vector<std::string> pieces = words("one two  three four");
+  EXPECT_EQ(wrap("say: ", pieces, {.indent = 5, .width = 14}), "say: one two\n     three\n     four\n");
+  EXPECT_EQ(wrap("", words("incomprehensibilities a"), {.width = 10}), "incomprehensibilities\na\n");
+}
+
+}  // namespace
+}  // namespace gdrbench::report
