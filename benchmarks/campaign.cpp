@@ -162,9 +162,8 @@ CampaignOutcome run_campaign(Session& session, const std::vector<Point>& points,
   Gatherer gatherer(display.get());
   const double repetitions = std::stod(flag_value(campaign.benchmark_flags, "benchmark_repetitions", "5"));
   const bool time_given = !flag_value(campaign.benchmark_flags, "benchmark_min_time", "").empty();
-  std::size_t case_count = 0;
-  for (const Point& point : points) case_count += point.size();
-  const double min_time = min_time_s(campaign.time_budget_s, case_count, repetitions);
+  std::size_t cases_left = 0;
+  for (const Point& point : points) cases_left += point.size();
   const auto started = std::chrono::steady_clock::now();
 
   document.complete = true;
@@ -181,6 +180,8 @@ CampaignOutcome run_campaign(Session& session, const std::vector<Point>& points,
     if (campaign.progress) campaign.progress(i, points.size(), point_name(points[i]));
     std::vector<CaseRun> cases;
     for (const Case& c : points[i]) cases.emplace_back(session, c, responder_case(c, options, discovery));
+    const double min_time = min_time_s(campaign.time_budget_s - spent.count(), cases_left, repetitions);
+    cases_left -= points[i].size();
     outcome.failure = run_point(cases, min_time, time_given, gatherer, document);
     if (outcome.failure) {
       document.complete = false;

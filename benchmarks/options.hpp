@@ -25,7 +25,7 @@ struct MeasureOptions {
   int gpu = 0, peer_gpu = 0;
   std::uint32_t depth = 16;
   std::uint32_t queue_pairs = 1;
-  std::uint64_t footprint_bytes = 64 << 20;
+  std::uint64_t footprint_bytes = std::uint64_t{64} << 20;
   StagingOptions staging;
   VerbsOptions verbs;
   double time_budget_s = 60;

@@ -101,7 +101,7 @@ int measure(const Command& command, const MeasureFlags& flags, const std::string
   if (!flags.samples.empty()) write_samples(flags.samples, document);
   if (!flags.out.empty()) write_file_atomically(flags.out, to_json(document).dump(2) + "\n");
   if (outcome.failure) std::rethrow_exception(outcome.failure);
-  return document.complete ? 0 : static_cast<int>(ExitStatus::failed);
+  return 0;  // a run that its time budget has cut short did what it was told; the result says that it is incomplete
 }
 
 }  // namespace

@@ -171,11 +171,13 @@ std::vector<std::uint64_t> parse_sizes(std::string_view text) {
 
 std::string format_size(std::uint64_t bytes) {
   static constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  constexpr std::uint64_t exact_below = 16 << 20;
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
   // What two decimals would round to 1024 belongs to the next unit.
   for (; value >= 1023.995 && unit + 1 < std::size(units); ++unit) value /= 1024;
   std::string digits = fmt::format("{:.2f}", value);
+  if (bytes < exact_below && std::stod(digits) != value) return fmt::format("{} B", bytes);
   digits.erase(digits.find_last_not_of('0') + 1);
   if (digits.back() == '.') digits.pop_back();
   return fmt::format("{} {}", digits, units[unit]);

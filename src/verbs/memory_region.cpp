@@ -19,35 +19,41 @@ std::string tried(const ProtectionDomain& domain, const MemoryView& view) {
                      view.on_gpu ? "GPU" : "host", fmt::ptr(view.address), domain.device().name());
 }
 
+struct Registered {
+  ibv_mr* region;
+  Registration registration;
+};
+
+Registered register_host(const ProtectionDomain& domain, const MemoryView& view, int access) {
+  ibv_mr* const region = ibv_reg_mr(domain.get(), view.address, view.length, access);
+  return {check_pointer(region, Step::register_host_memory, tried(domain, view)), Registration::host};
+}
+
+Registered register_gpu(const ProtectionDomain& domain, const MemoryView& view, int access) {
+  std::string dmabuf_failure = "the GPU exported none";
+  if (view.dmabuf_fd >= 0) {
+    const auto address = reinterpret_cast<std::uintptr_t>(view.address);
+    ibv_mr* const region =
+        ibv_reg_dmabuf_mr(domain.get(), view.dmabuf_offset, view.length, address, view.dmabuf_fd, access);
+    if (region != nullptr) return {region, Registration::dmabuf};
+    dmabuf_failure = explain(Step::register_gpu_memory, errno);
+  }
+  ibv_mr* const region = ibv_reg_mr(domain.get(), view.address, view.length, access);
+  if (region != nullptr) return {region, Registration::peermem};
+  const std::string peermem_failure = explain(Step::register_gpu_memory, errno);
+  throw Unavailable(fmt::format("{}: as dma-buf: {}; as peer memory: {}", tried(domain, view), dmabuf_failure,
+                                peermem_failure));
+}
+
 }  // namespace
 
 MemoryRegion::MemoryRegion(std::shared_ptr<const ProtectionDomain> domain, const MemoryView& view,
                            const MemoryRegionAttributes& attributes) {
   const int access = static_cast<int>(access_flags(attributes));
-  const auto keep = [&](ibv_mr* region, Registration registration) {
-    region_ = own<DeregisterMemory>(region, domain);
-    registration_ = registration;
-  };
-  if (!view.on_gpu) {
-    keep(check_pointer(ibv_reg_mr(domain->get(), view.address, view.length, access),
-                       Step::register_host_memory, tried(*domain, view)),
-         Registration::host);
-    return;
-  }
-
-  std::string dmabuf_failure = "the GPU exported none";
-  if (view.dmabuf_fd >= 0) {
-    ibv_mr* const region =
-        ibv_reg_dmabuf_mr(domain->get(), view.dmabuf_offset, view.length,
-                          reinterpret_cast<std::uintptr_t>(view.address), view.dmabuf_fd, access);
-    if (region != nullptr) return keep(region, Registration::dmabuf);
-    dmabuf_failure = explain(Step::register_gpu_memory, errno);
-  }
-  ibv_mr* const region = ibv_reg_mr(domain->get(), view.address, view.length, access);
-  if (region != nullptr) return keep(region, Registration::peermem);
-  const std::string peermem_failure = explain(Step::register_gpu_memory, errno);
-  throw Unavailable(fmt::format("{}: as dma-buf: {}; as peer memory: {}", tried(*domain, view),
-                                dmabuf_failure, peermem_failure));
+  const auto [region, registration] =
+      view.on_gpu ? register_gpu(*domain, view, access) : register_host(*domain, view, access);
+  region_ = own<DeregisterMemory>(region, std::move(domain));
+  registration_ = registration;
 }
 
 }  // namespace gdrbench::verbs

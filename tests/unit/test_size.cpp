@@ -128,14 +128,15 @@ TEST(ParseSizes, RefusesMoreThanTenThousandEntries) {
   EXPECT_THAT(list_refusal(list + ",10001"), HasSubstr("more than 10000 sizes at position"));
 }
 
-TEST(FormatSize, UsesTheLargestUnitAndAtMostTwoDecimals) {
+TEST(FormatSize, UsesTheLargestUnitThatTwoDecimalsGiveExactly) {
   EXPECT_EQ(format_size(0), "0 B");
   EXPECT_EQ(format_size(8), "8 B");
   EXPECT_EQ(format_size(1023), "1023 B");
   EXPECT_EQ(format_size(4096), "4 KiB");
   EXPECT_EQ(format_size(3 << 19), "1.5 MiB");
-  EXPECT_EQ(format_size(1300), "1.27 KiB");
-  EXPECT_EQ(format_size((1 << 20) - 1), "1 MiB") << "not 1024 KiB";
+  EXPECT_EQ(format_size(1025), "1025 B");
+  EXPECT_EQ(format_size((1 << 20) - 1), "1048575 B");
+  EXPECT_EQ(format_size((1 << 30) - 1), "1 GiB") << "rounded, and not 1024 MiB";
   EXPECT_EQ(format_size(std::uint64_t{100} << 30), "100 GiB");
   EXPECT_EQ(format_size(std::numeric_limits<std::uint64_t>::max()), "16 EiB");
 }
