@@ -92,7 +92,7 @@ wait_for_link() {
 machine_ended() {
     local node=$1 qemu console
     qemu=$(tail -n 5 "$work/$node.qemu")
-    console=$(tail -n 25 "$work/$node.console" 2>/dev/null | tr -d '\r')
+    console=$(tr -d '\r' 2>/dev/null <"$work/$node.console" | { grep -F -m1 -A9 'Kernel panic' || tail -n 10; }) || true
     die "the machine of node $node ended by itself; last known: $stage"$'\n'"qemu: ${qemu:-no message}"$'\n'"kernel: ${console:-no message}" \
         "more memory (--memory, now $memory MiB), another kernel (--kernel) or SOFTROCE_ACCEL=tcg may help"
 }
@@ -125,10 +125,21 @@ remedy() {
     esac
 }
 
-# With nobody left to read the command's output there is nothing to run on for: the status is that of SIGPIPE.
+# With nobody left to read the command's output there is nothing to run on for: the status is that of SIGPIPE. A
+# copier that ended well has seen the end of its machine.
+settle_reader() {
+    local status=0
+    wait "$1" || status=$?
+    case $status in
+        0) ;;
+        141) exit 141 ;;
+        *) die "the command's output cannot be written here (cat: status $status)" "is the disk full?" ;;
+    esac
+}
+
 check_readers() {
     local pid
-    for pid in "${copiers[@]}"; do kill -0 "$pid" 2>/dev/null || exit 141; done
+    for pid in "${copiers[@]}"; do kill -0 "$pid" 2>/dev/null || settle_reader "$pid"; done
 }
 
 # A machine that is gone may have left a last line behind, for the node that is listened to.
