@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,16 @@
 namespace {
 
 using namespace gdrbench;
+
+// CLI11 would only say that a subcommand is required.
+void check_command(const CLI::App& app, const std::string& name) {
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() == name) return;
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  throw UsageError(fmt::format("unknown command '{}'; use one of: {}", name, known));
+}
 
 int run(int argc, char** argv) {
   std::string command_line;
@@ -40,6 +51,7 @@ int run(int argc, char** argv) {
   cli::Action chosen;
   cli::add_serve(app, chosen);
   cli::add_measure_commands(app, chosen, command_line, benchmark_flags);
+  if (!arguments.empty() && !arguments.back().starts_with("-")) check_command(app, arguments.back());
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
@@ -53,6 +65,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   gdrbench::handle_termination_signals();
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes then is an error of the write, which names the file
   try {
     return run(argc, argv);
   } catch (const gdrbench::Error& error) {

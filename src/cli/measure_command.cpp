@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "benchmarks/campaign.hpp"
 #include "benchmarks/discovery.hpp"
@@ -57,8 +61,86 @@ ConnectOptions connect_options(const MeasureFlags& flags, const std::optional<Lo
   return connect;
 }
 
+bool wants_list(const std::vector<std::string>& benchmark_flags) {
+  return std::any_of(benchmark_flags.begin(), benchmark_flags.end(), [](const std::string& flag) {
+    return flag == "--benchmark_list_tests" || flag == "--benchmark_list_tests=true";
+  });
+}
+
+// Takes out the flags by which the library would write a file: it would begin it anew for every point. The
+// path, empty when there is none.
+std::string take_benchmark_out(std::vector<std::string>& benchmark_flags) {
+  std::string path;
+  std::erase_if(benchmark_flags, [&](const std::string& flag) {
+    constexpr std::string_view out = "--benchmark_out=", format = "--benchmark_out_format=";
+    if (flag.starts_with(out)) path = flag.substr(out.size());
+    if (flag.starts_with(format) && flag.substr(format.size()) != "json")
+      throw UsageError(fmt::format("{}: only json is written; --samples writes CSV", flag));
+    return flag.starts_with(out) || flag.starts_with(format);
+  });
+  return path;
+}
+
+// Why a campaign that met no failure still is not what was asked for, if so: a required path that could not
+// run at some point, or nothing measured at all.
+std::exception_ptr shortfall(const ResultDocument& document, const benchmarks::Discovery& found,
+                             const benchmarks::MeasureOptions& options) {
+  const auto& skipped = document.skipped;
+  const auto required = std::find_if(skipped.begin(), skipped.end(), [&](const SkippedPath& path) {
+    return std::find(options.required.begin(), options.required.end(), path.path) != options.required.end();
+  });
+  if (required != skipped.end())
+    return std::make_exception_ptr(Unavailable(fmt::format("--require {}: this path could not run: {}",
+                                                           to_string(required->path), required->reason)));
+  if (!document.cases.empty() || !document.complete) return nullptr;
+  if (skipped.size() > found.skipped.size())
+    return std::make_exception_ptr(Unavailable("no case could run: " + skipped.back().reason));
+  // Thrown at once: nothing is there that could be handed over.
+  throw UsageError(
+      "no case was measured: does --benchmark_filter match one, and is --benchmark_repetitions above 0?");
+}
+
+// Writes all files that were asked for and the table. The files come first, so that they are kept even where
+// standard output is gone; each is tried whatever became of the others. Returns the failure to end with.
+std::exception_ptr hand_over(const ResultDocument& document, const Command& command,
+                             const MeasureFlags& flags, const std::string& benchmark_out,
+                             const std::string& note, std::exception_ptr failure) {
+  const auto attempt = [&](const auto& write) {
+    try {
+      write();
+      return true;
+    } catch (const std::exception& fault) {
+      if (failure)
+        fmt::print(stderr, "gdrbench: {}\n", fault.what());
+      else
+        failure = std::current_exception();
+      return false;
+    }
+  };
+  const bool kept = !flags.out.empty() &&
+                    attempt([&] { write_file_atomically(flags.out, to_json(document).dump(2) + "\n"); });
+  if (!benchmark_out.empty())
+    attempt([&] {
+      const nlohmann::ordered_json own{{"context", document.context}, {"benchmarks", document.benchmarks}};
+      write_file_atomically(benchmark_out, own.dump(2) + "\n");
+    });
+  if (!flags.samples.empty()) attempt([&] { write_samples(flags.samples, document); });
+
+  const TableOptions options{
+      .title = fmt::format("gdrbench {} {}", command.name, flags.loopback ? "--loopback" : flags.host),
+      .peer = document.responder.value("host", ""),
+      .result_file = kept ? flags.out : ""};
+  attempt([&] {
+    const bool side_by_side = command.suites.size() > 1;
+    fmt::print("{}", side_by_side ? comparison_table(document, options) : suite_table(document, options));
+    if (!note.empty()) fmt::print("{}\n", note);
+    if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the table to standard output");
+  });
+  return failure;
+}
+
 int measure(const Command& command, const MeasureFlags& flags, const std::string& command_line,
-            const std::vector<std::string>& benchmark_flags) {
+            std::vector<std::string> benchmark_flags) {
   if (flags.loopback == !flags.host.empty())
     throw UsageError(flags.loopback
                          ? "give either HOST or --loopback, not both"
@@ -67,7 +149,8 @@ int measure(const Command& command, const MeasureFlags& flags, const std::string
                                        command.name));
   benchmarks::MeasureOptions options = read_measure_flags(flags);
   options.suites = command.suites;
-  for (const std::string& file : {flags.out, flags.samples})
+  const std::string benchmark_out = take_benchmark_out(benchmark_flags);
+  for (const std::string& file : {flags.out, flags.samples, benchmark_out})
     if (!file.empty()) check_writable(file);
 
   std::optional<LoopbackResponder> responder;  // before anything opens a device
@@ -90,18 +173,13 @@ int measure(const Command& command, const MeasureFlags& flags, const std::string
                                         .progress = std::ref(progress)},
                                        document);
   }
-  const std::string target = flags.loopback ? "--loopback" : flags.host;
-  const TableOptions table{.title = fmt::format("gdrbench {} {}", command.name, target),
-                           .peer = document.responder.value("host", ""),
-                           .result_file = flags.out};
-  fmt::print("{}",
-             command.suites.size() > 1 ? comparison_table(document, table) : suite_table(document, table));
-  if (!found.memory_note.empty()) fmt::print("{}\n", found.memory_note);
-  std::fflush(stdout);
-  if (!flags.samples.empty()) write_samples(flags.samples, document);
-  if (!flags.out.empty()) write_file_atomically(flags.out, to_json(document).dump(2) + "\n");
-  if (outcome.failure) std::rethrow_exception(outcome.failure);
-  return 0;  // a run that its time budget has cut short did what it was told; the result says that it is incomplete
+  if (wants_list(benchmark_flags)) return 0;  // the library has printed it
+  const std::exception_ptr failure =
+      hand_over(document, command, flags, benchmark_out, found.memory_note,
+                outcome.failure ? outcome.failure : shortfall(document, found, options));
+  if (failure) std::rethrow_exception(failure);
+  // A run that its time budget has cut short did what it was told; the result says that it is incomplete.
+  return static_cast<int>(ExitStatus::done);
 }
 
 }  // namespace

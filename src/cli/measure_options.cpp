@@ -149,17 +149,17 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   options.ops = read_names<Op>(flags.ops, options.ops);
   options.completions = read_names<CompletionMode>(flags.completions, options.completions);
   options.directions = read_names<Direction>(flags.directions, {});
-  if (!flags.sizes.empty()) options.sizes = parse_sizes(flags.sizes);
-  if (!flags.memory.empty()) options.memory = from_name<MemoryKind>(flags.memory);
+  if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
+  if (flags.memory) options.memory = from_name<MemoryKind>(*flags.memory);
   if (flags.fabric != "auto") {
     options.fabric = from_name<FabricKind>(flags.fabric);
     if (*options.fabric == FabricKind::none)
       throw UsageError("--fabric none: use --paths tcp to leave RDMA out");
   }
   options.staging.variant = from_name<Staging>(flags.staging);
-  if (!flags.chunk.empty()) options.staging.chunk_bytes = parse_size(flags.chunk);
+  if (flags.chunk) options.staging.chunk_bytes = parse_size(*flags.chunk);
   check_range("--chunk", options.staging.chunk_bytes, 256, (8 << 20) - 64);
-  if (!flags.footprint.empty()) options.footprint_bytes = parse_size(flags.footprint);
+  if (flags.footprint) options.footprint_bytes = parse_size(*flags.footprint);
   options.verbs.connect = from_name<ConnectBy>(flags.connect);
   options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;
   check_range("--depth", options.depth, 1, 4096);

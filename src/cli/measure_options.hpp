@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,9 @@ struct MeasureFlags {
   std::string out, samples;
 
   std::vector<std::string> paths, required, ops, directions, completions;
-  std::string sizes, memory, fabric = "auto", footprint, chunk;
-  std::string staging = "pipelined", connect = "control";
-  std::string inline_bytes;
+  std::optional<std::string> sizes, memory, footprint,
+      chunk;  ///< given but empty is a fault, not the default
+  std::string fabric = "auto", staging = "pipelined", connect = "control";
   bool no_relaxed_ordering = false;
   benchmarks::MeasureOptions options;  ///< what CLI11 reads straight into place
 };

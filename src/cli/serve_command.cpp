@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "cli/address.hpp"
 #include "cli/commands.hpp"
@@ -18,7 +19,7 @@ struct Flags {
   std::uint16_t port = default_port;
   std::string key_file;
   bool no_key = false;
-  std::string max_memory;
+  std::optional<std::string> max_memory;
   std::uint32_t max_queue_pairs = 128;
 };
 
@@ -34,7 +35,7 @@ int serve(const Flags& flags) {
   options.bind = flags.bind;
   options.port = flags.port;
   options.max_queue_pairs = flags.max_queue_pairs;
-  if (!flags.max_memory.empty()) options.max_payload_bytes = parse_size(flags.max_memory);
+  if (flags.max_memory) options.max_payload_bytes = parse_size(*flags.max_memory);
   options.key = flags.no_key ? "" : read_key(flags.key_file);
   bool fresh_key = false;
   if (options.key.empty() && !flags.no_key && !is_loopback(flags.bind)) {
@@ -72,13 +73,16 @@ void add_serve(CLI::App& app, Action& chosen) {
       ->add_option("--bind", flags->bind,
                    "Address to listen on; any but a loopback address asks clients for a key")
       ->capture_default_str();
-  command->add_option("--port", flags->port, "TCP port; 0 takes a free one")->capture_default_str();
+  command->add_option("--port", flags->port, "TCP port; 0 takes a free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
   command->add_option("--key-file", flags->key_file,
                       "File with the key (else GDRBENCH_KEY, else a fresh one)");
   command->add_flag("--no-key", flags->no_key, "Let anyone who reaches the port use this server");
   command->add_option("--max-memory", flags->max_memory,
                       "Payload memory that a client may ask for (default: half of what is available)");
   command->add_option("--max-queue-pairs", flags->max_queue_pairs, "Queue pairs that a client may ask for")
+      ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   command->callback([flags, &chosen] { chosen = [flags] { return serve(*flags); }; });
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <algorithm>
 #include <ctime>
 #include <vector>
@@ -59,7 +61,10 @@ void turn(P& path, Watch& watch, CompletionMode mode, Condition condition) {
 template <class P>
 void sit_out(P& path, Watch& watch, CompletionMode mode) {
   if (path.accepts_passively()) {
-    while (watch.check()) path.wait(watch.control_fd(), 100);
+    while (watch.check()) {
+      watch.active();  // the messages are not seen here; a lost peer is, on the control channel
+      wire::wait_for(watch.control_fd(), POLLIN | POLLRDHUP, wire::after(std::chrono::milliseconds(100)));
+    }
   } else {
     turn_until(path, watch, mode, [] { return false; });
   }

@@ -10,19 +10,20 @@
 namespace gdrbench::measure {
 namespace {
 
+bool target_polls_memory(const Case& c) {
+  return c.op == Op::write && (is_staged(c.path) || c.suite == Suite::latency);
+}
+
 // Operations that this combination of path, memory and completion cannot express; see docs/methodology.md.
 void refuse_impossible(const Case& c) {
-  const bool target_polls_memory = c.op == Op::write && (is_staged(c.path) || c.suite == Suite::latency);
-  if (target_polls_memory && c.completion == CompletionMode::event)
+  if (target_polls_memory(c) && c.completion == CompletionMode::event)
     throw Unavailable(
         "a plain write raises no completion at its target, so there is no event to wait for; use "
-        "--completion poll, or "
-        "--op send or write_imm");
-  if (target_polls_memory && !is_staged(c.path) && c.memory != MemoryKind::host && !is_baseline(c.path))
+        "--completion poll, or --op send or write_imm");
+  if (target_polls_memory(c) && !is_staged(c.path) && c.memory != MemoryKind::host && !is_baseline(c.path))
     throw Unavailable(
         "the target of a plain write finds it by polling memory, which the CPU cannot do in GPU memory; use "
-        "--op send or "
-        "write_imm");
+        "--op send or write_imm");
 }
 
 template <class P>
@@ -34,7 +35,10 @@ template <class P>
 std::unique_ptr<Runner> over_verbs(const Case& c, Role role, Payload& payload) {
   if (const std::string why = wire::unsupported_op(c.verbs, c.op); !why.empty()) throw Unavailable(why);
   const auto cm_role = role == Role::initiator ? wire::VerbsWireRole::active : wire::VerbsWireRole::passive;
-  return std::make_unique<PathRunner<wire::VerbsWire, P>>(c, role, payload, c.verbs, P::wire_limits(c),
+  VerbsOptions options = c.verbs;
+  // What the target polls must not become visible before what was written ahead of it.
+  if (target_polls_memory(c)) options.relaxed_ordering = false;
+  return std::make_unique<PathRunner<wire::VerbsWire, P>>(c, role, payload, options, P::wire_limits(c),
                                                           cm_role);
 }
 

@@ -324,11 +324,13 @@ class StagedLane {
     std::memcpy(destination, &value, sizeof value);
   }
 
-  // Counters travel as 32 bits; less than 2^32 are ever under way, so differences are exact.
+  // Counters travel as 32 bits; less than 2^31 are ever under way, so the signed difference is exact. Old
+  // news, such as an Arrival that a credit has overtaken, changes nothing.
   static bool catch_up(std::uint64_t& counter, std::uint32_t told) {
-    const std::uint32_t difference = told - static_cast<std::uint32_t>(counter);
-    counter += difference;
-    return difference != 0;
+    const auto difference = static_cast<std::int32_t>(told - static_cast<std::uint32_t>(counter));
+    if (difference <= 0) return false;
+    counter += static_cast<std::uint32_t>(difference);
+    return true;
   }
 
   W* wire_;

@@ -47,6 +47,7 @@ std::vector<wire::Socket> LaneDesk::collect(const std::string& token, wire::Dead
     throw_if_interrupted();
   }
   std::vector<wire::Socket> sockets;
+  sockets.reserve(lanes.size());
   for (Lane& lane : lanes) sockets.push_back(std::move(lane.socket));
   expected_.erase(token);
   return sockets;

@@ -9,15 +9,15 @@
 
 namespace gdrbench::session {
 
-ServerCore::ServerCore(const ServeOptions& options, Harness harness)
+ServerCore::ServerCore(ServeOptions options, Harness harness)
     : harness_(std::move(harness)),
       max_payload_bytes_(options.max_payload_bytes != 0 ? options.max_payload_bytes
                                                         : half_of_available_memory()),
       max_queue_pairs_(options.max_queue_pairs),
       idle_limit_(options.idle_limit),
-      log_(options.log),
+      log_(std::move(options.log)),
       listener_({options.bind, options.port}),
-      acceptor_(listener_, options.key, lanes_, log_) {}
+      acceptor_(listener_, std::move(options.key), lanes_, log_) {}
 
 void ServerCore::run(int sessions) {
   acceptor_.start();

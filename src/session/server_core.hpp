@@ -11,7 +11,7 @@ namespace gdrbench::session {
 /// What a Server is, with the measuring side passed in.
 class ServerCore {
  public:
-  ServerCore(const ServeOptions& options, Harness harness);
+  ServerCore(ServeOptions options, Harness harness);
   std::uint16_t port() const { return listener_.port(); }
   void run(int sessions);
   void stop() { acceptor_.stop(); }

@@ -73,15 +73,13 @@ void ServerSession::open(const json& request) {
   const Fields fields(request, "open");
   const std::uint64_t id = fields.number("id", 0, most_cases);
   if (cases_.contains(id)) throw UsageError(fmt::format("open.id: case {} is open already", id));
-  OpenCase opened;
-  opened.description = case_from_json(fields.at("case"));
-  opened.peer_offer = fields.at("offer");
-  const Case& c = opened.description;
-  opened.hold = budget_.reserve(c, harness_.payload_bytes(c));
-  opened.runner = harness_.make_runner(c, measure::Role::responder, budget_.payload());
+  auto opened = std::make_unique<OpenCase>(case_from_json(fields.at("case")), fields.at("offer"));
+  const Case& c = opened->description;
+  opened->hold = budget_.reserve(c, harness_.payload_bytes(c));
+  opened->runner = harness_.make_runner(c, measure::Role::responder, budget_.payload());
   budget_.settle(c);
-  json answer = {{"type", "opened"}, {"offer", opened.runner->offer()}, {"token", ""}};
-  if (!uses_verbs(c.path)) answer["token"] = opened.token = lanes_.expect(c.queue_pairs);
+  json answer = {{"type", "opened"}, {"offer", opened->runner->offer()}, {"token", ""}};
+  if (!uses_verbs(c.path)) answer["token"] = opened->token = lanes_.expect(c.queue_pairs);
   log_(fmt::format("{} {}", address_, case_name(c)));
   cases_.emplace(id, std::move(opened));
   send(answer);
@@ -89,7 +87,7 @@ void ServerSession::open(const json& request) {
 
 void ServerSession::connect(const json& request) {
   const auto found = find(request);
-  OpenCase& c = found->second;
+  OpenCase& c = *found->second;
   if (c.connected) throw UsageError("connect.id: the case is connected already");
   try {
     std::vector<wire::Socket> sockets;
@@ -110,7 +108,7 @@ void ServerSession::connect(const json& request) {
 
 void ServerSession::run(const json& request) {
   const auto found = find(request);
-  OpenCase& c = found->second;
+  OpenCase& c = *found->second;
   std::optional<EndResult> result;
   std::string fault_text;
   try {
@@ -141,7 +139,7 @@ void ServerSession::finish_run(Cases::iterator open_case, const std::optional<En
   if (type != "finish" && type != "abort")
     throw PeerLost(fmt::format("broke the protocol: it sent '{}' in a run", type));
   if (type == "finish" && result) {
-    measure::Runner& runner = *open_case->second.runner;
+    measure::Runner& runner = *open_case->second->runner;
     const std::string wrong = runner.verify();
     return send({{"type", "done"},
                  {"result", end_result_to_json(*result)},
@@ -153,13 +151,13 @@ void ServerSession::finish_run(Cases::iterator open_case, const std::optional<En
     fault = type == "abort" ? "given up by the client: " + text_of(end, "text")
                             : "the client says that the run is over, but messages are missing here";
   }
-  log_(fmt::format("{} {}: {}", address_, case_name(open_case->second.description), fault));
+  log_(fmt::format("{} {}: {}", address_, case_name(open_case->second->description), fault));
   close(open_case);
   if (!answered) send(type == "abort" ? json{{"type", "aborted"}} : error_message(Error(fault)));
 }
 
 void ServerSession::close(Cases::iterator open_case) {
-  if (!open_case->second.token.empty()) lanes_.forget(open_case->second.token);
+  if (!open_case->second->token.empty()) lanes_.forget(open_case->second->token);
   cases_.erase(open_case);
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "session/budget.hpp"
 #include "session/harness.hpp"
@@ -34,14 +35,16 @@ class ServerSession {
 
  private:
   struct OpenCase {
-    Case description;
+    OpenCase(Case c, nlohmann::json offer) : description(std::move(c)), peer_offer(std::move(offer)) {}
+
+    const Case description;
+    const nlohmann::json peer_offer;
     std::unique_ptr<Budget::Hold> hold;  // outlives the runner, which uses what it stands for
     std::unique_ptr<measure::Runner> runner;
-    nlohmann::json peer_offer;
     std::string token;  // empty once the lanes are here, and for verbs
     bool connected = false;
   };
-  using Cases = std::map<std::uint64_t, OpenCase>;
+  using Cases = std::map<std::uint64_t, std::unique_ptr<OpenCase>>;
 
   void answer(const nlohmann::json& request);
   void open(const nlohmann::json& request);

@@ -18,7 +18,7 @@ struct Server::State : session::ServerCore {
   using ServerCore::ServerCore;
 };
 
-Server::Server(ServeOptions options) : state_(std::make_unique<State>(options, real_harness())) {}
+Server::Server(ServeOptions options) : state_(std::make_unique<State>(std::move(options), real_harness())) {}
 Server::~Server() = default;
 
 std::uint16_t Server::port() const {

@@ -206,7 +206,8 @@ void TcpLane::end_frame(std::deque<Completion>& completed) {
                          .has_immediate = incoming_.kind == Kind::write_imm});
     receives_.pop_front();
   } else if (incoming_.kind == Kind::read_response) {
-    completed.push_back({.id = reads_.front().id, .kind = Completion::Kind::sent, .lane = index_});
+    if (reads_.front().signaled)
+      completed.push_back({.id = reads_.front().id, .kind = Completion::Kind::sent, .lane = index_});
     reads_.pop_front();
     --pending_;
   }

@@ -126,7 +126,8 @@ VerbsWire::VerbsWire(const VerbsOptions& options, const WireLimits& limits, Verb
     to_init(lanes_.back(), {.port = options.port});
     own_.lanes.push_back({.qpn = lanes_.back().number(), .psn = random() & 0xffffff});
   }
-  inline_bytes_ = lanes_.front().inline_bytes();
+  // Devices grant more than was asked for; what was asked for is the limit that the user set.
+  inline_bytes_ = std::min(lanes_.front().inline_bytes(), limits.inline_bytes);
   if (options.connect == ConnectBy::rdma_cm) {
     cm_.emplace(device_, gid_);
     if (role == VerbsWireRole::passive) own_.cm = cm_->listen(limits.lanes);

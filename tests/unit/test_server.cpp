@@ -5,7 +5,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 using HandshakeTest = ServerTest;
 using StrangerTest = ServerTest;
@@ -174,6 +173,7 @@ TEST_F(StrangerTest, AStrangerWhoTricklesBytesIsClosedAtTheHandshakeLimit) {
 TEST_F(StrangerTest, MoreThanSixteenStrangersAreClosedAtOnce) {
   Server server;
   std::vector<wire::Socket> strangers;
+  strangers.reserve(16);
   for (int i = 0; i < 16; ++i) strangers.push_back(raw(server));
   wire::Socket one_more = raw(server);
   EXPECT_TRUE(closed_within(one_more, 2s));

@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+"""Every combination that sockets offer moves its data right: paths, operations, sizes, directions, queue pairs,
+completion, staging. Each run checks the pattern that it moved; these tests check that every case ran and said so."""
+
+import json
+import os
+import resource
+import unittest
+
+from harness import DONE, FAILED, PATIENCE_S, TestCase, check_result, main
+
+PATHS = ["tcp", "tcp_wire"]
+OPS = ["send", "write", "write_imm", "read"]
+DIRECTIONS = ["forward", "reverse", "both"]
+EDGES = [1, 3, 1023, 1025, 65537, 1 << 20, 8 << 20]  # around the alignment, the chunk and the largest segment
+FEW = [3, 65537, 1 << 20]
+ONE_RUN = ["--benchmark_repetitions=1", "--benchmark_min_time=0.001", "--time-budget", "600"]
+
+
+class Matrix(TestCase):
+    def measure(self, suite, *flags, sizes, paths=PATHS, ops=OPS, completion=("event",), directions=("forward",),
+                server_flags=()):
+        """Runs all combinations and checks that each was measured and verified, but for those that cannot be."""
+        server = self.serve(*server_flags)
+        out = self.folder / "result.json"
+        arguments = ["--paths", ",".join(paths), "--op", ",".join(ops), "--sizes", ",".join(map(str, sizes)),
+                     "--completion", ",".join(completion), *flags, *ONE_RUN, "--out", out]
+        if suite == "bandwidth":
+            arguments += ["--direction", ",".join(directions)]
+        outcome = self.run_program(suite, server.address, *arguments, seconds=2 * PATIENCE_S)
+        self.assert_ends(outcome, DONE)
+        self.assertEqual("", check_result(out))
+
+        own = json.loads(out.read_text())["gdrbench"]
+        found = {}
+        for case in own["cases"]:
+            key = case["path"], case["op"], case["size_bytes"], case["completion"], case["direction"]
+            found[key] = case
+            self.assertEqual([True], [run["verified"] for run in case["repetitions"]], key)
+            run = case["repetitions"][0]
+            ways = 2 if case["direction"] == "both" or (suite == "latency" and case["op"] != "read") else 1
+            self.assertEqual(case["size_bytes"] * run["iterations"] * ways, run["payload_bytes"], key)
+        wanted = {(path, op, size, mode, direction)
+                  for path in paths for op in ops for size in sizes for mode in completion for direction in directions
+                  if not is_impossible(suite, path, op, mode)}
+        self.assertEqual(wanted, set(found))
+        for skipped in own["skipped"]:
+            self.assertIn("a plain write raises no completion", skipped["reason"])
+        return found
+
+    def test_latency_of_every_op_and_size_polling(self):
+        self.measure("latency", sizes=EDGES, completion=["poll"])
+
+    def test_latency_of_every_op_and_size_by_events(self):
+        self.measure("latency", sizes=EDGES)
+
+    def test_bandwidth_of_every_op_size_and_direction(self):
+        self.measure("bandwidth", sizes=EDGES, ops=["send", "write_imm", "read"], directions=DIRECTIONS)
+        self.measure("bandwidth", sizes=EDGES, ops=["write"], directions=DIRECTIONS, completion=["poll"])
+
+    def test_bandwidth_over_three_queue_pairs_polling_and_by_events(self):
+        found = self.measure("bandwidth", "--queue-pairs", 3, sizes=FEW, directions=DIRECTIONS,
+                             completion=["poll", "event"])
+        for case in found.values():
+            self.assertEqual((3, 3), (case["queue_pairs"], case["proof"]["initiator"]["wire"]["sockets"]))
+
+    def test_plain_and_pageable_staging(self):
+        for staging in ("plain", "pageable"):
+            with self.subTest(staging):
+                found = self.measure("bandwidth", "--staging", staging, sizes=[1025, 8 << 20], paths=["tcp"],
+                                     directions=DIRECTIONS, ops=["send", "write_imm", "read"])
+                self.assertEqual({staging}, {case["staging"]["variant"] for case in found.values()})
+                self.measure("latency", "--staging", staging, sizes=[1, 65537], paths=["tcp"], ops=["send", "read"])
+
+    def test_small_and_odd_chunks(self):
+        self.measure("bandwidth", "--chunk", 257, sizes=[1, 256, 257, 258, 10007], paths=["tcp"], ops=["send", "read"],
+                     directions=DIRECTIONS)
+        self.measure("latency", "--chunk", "8388544", sizes=[8388543, 8388544, 8388545], paths=["tcp"], ops=["send"])
+
+    def test_depth_one_and_a_deep_window(self):
+        for depth in (1, 4096):
+            with self.subTest(depth):
+                self.measure("bandwidth", "--depth", depth, sizes=[64, 65537], directions=["both"],
+                             ops=["send", "write_imm", "read"])
+
+    def test_sizes_above_the_footprint(self):
+        found = self.measure("bandwidth", "--footprint", "1M", sizes=[(1 << 20) + 1, 64 << 20], ops=["send", "read"])
+        self.assertEqual({1 << 20}, {case["footprint_bytes"] for case in found.values()})
+
+    def test_a_size_beyond_memory_is_refused_with_both_numbers_and_what_was_measured_is_kept(self):
+        server = self.serve()
+        for path in PATHS:
+            with self.subTest(path):
+                outcome = self.run_program("bandwidth", server.address, "--paths", path, "--sizes", "64,4398046511105",
+                                           "--direction", "forward", *ONE_RUN)
+                self.assert_ends(outcome, FAILED, r"allocating \d+ bytes \(4 TiB\)", r"only \d+ bytes .* available")
+                self.assertRegex(outcome.out, rf"{path} +send +64 B")
+        self.assert_serves(server)
+
+    @unittest.skipIf(os.environ.get("GDRBENCH_SANITIZED"), "a sanitizer needs its address space for itself")
+    def test_a_size_beyond_32_bits_is_not_cut_to_32_bits(self):
+        server = self.serve()
+        limited = {"preexec": lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))}
+        outcome = self.run_program("bandwidth", server.address, "--paths", "tcp", "--sizes", "4294967297",
+                                   "--direction", "forward", *ONE_RUN, **limited)
+        self.assert_ends(outcome, FAILED, r"allocating 429496\d+ bytes \(4 GiB\)", "ENOMEM", "ulimit -v")
+        self.assert_serves(server)
+
+
+def is_impossible(suite, path, op, completion):
+    """A plain write raises no completion where one would have to be waited for."""
+    return op == "write" and completion == "event" and (path == "tcp" or suite == "latency")
+
+
+if __name__ == "__main__":
+    main()

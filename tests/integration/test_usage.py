@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+"""Bad usage ends with status 2 and a text that names the value and what is accepted; what cannot run, with 3."""
+
+import glob
+
+from harness import DONE, FAILED, QUICK, SOON_S, UNAVAILABLE, USAGE, TestCase, main
+
+RDMA_DEVICES = glob.glob("/sys/class/infiniband/*")
+
+
+class Usage(TestCase):
+    def refuse(self, *arguments, names=()):
+        outcome = self.run_program(*arguments, seconds=SOON_S)
+        self.assert_ends(outcome, USAGE, *names)
+
+    def test_a_wrong_size_is_refused_with_its_place_and_what_is_accepted(self):
+        digits = r"use digits with an optional k, M, G or T"
+        for text, names in {
+                "5Q": [r"'5Q'", r"unexpected 'Q' at position 2", digits],
+                "": [r"''", r"missing at position 1", digits],
+                "-1": [r"'-1'", r"unexpected '-' at position 1", digits],
+                "0": [r"'0'", r"start at 1", digits],
+                "18446744073709551616": [r"'18446744073709551616'", r"above 18446744073709551615", digits],
+                "8:64:x1": [r"'8:64:x1'", r"at least 2, found 1 at position 7", r"from:to:xFACTOR"],
+                "64:8:x2": [r"'64:8:x2'", r"runs down from 64 to 8", r"from:to:xFACTOR"],
+                "8,,64": [r"'8,,64'", r"unexpected ',' at position 3", digits],
+                "1e3": [r"'1e3'", r"unexpected 'e' at position 2", digits]}.items():
+            with self.subTest(sizes=text):
+                self.refuse("latency", "--loopback", "--sizes", text, names=names)
+
+    def test_a_wrong_footprint_chunk_or_memory_limit_is_refused_like_a_size(self):
+        for arguments in (["bandwidth", "--loopback", "--footprint"], ["latency", "--loopback", "--chunk"],
+                          ["serve", "--port", "0", "--max-memory"]):
+            for text in ("5Q", "", "-1"):
+                with self.subTest(flag=arguments[-1], size=text):
+                    self.refuse(*arguments, text, names=[f"'{text}'", "use digits"])
+
+    def test_an_unknown_name_is_refused_with_the_names_that_exist(self):
+        for flag, accepted in {
+                "--paths": "tcp, rdma, gdr, tcp_wire, rdma_wire",
+                "--require": "tcp, rdma, gdr, tcp_wire, rdma_wire",
+                "--op": "send, write, write_imm, read",
+                "--completion": "poll, event",
+                "--memory": "host, cuda, cuda_vmm",
+                "--fabric": "hardware, soft-roce, softverbs",
+                "--staging": "pipelined, plain, pageable",
+                "--connect": "control, rdma_cm"}.items():
+            for text in ("nosuch", "tcp,nosuch" if flag == "--paths" else ""):
+                with self.subTest(flag=flag, text=text):
+                    unknown = text.split(",")[-1]
+                    self.refuse("latency", "--loopback", flag, text, names=[f"'{unknown}'", accepted])
+        self.refuse("bandwidth", "--loopback", "--direction", "up", names=["'up'", "forward, reverse, both"])
+
+    def test_a_number_out_of_range_is_refused_with_the_range(self):
+        for arguments, names in (
+                (["bandwidth", "--loopback", "--depth", "0"], ["--depth 0", "1 … 4096"]),
+                (["bandwidth", "--loopback", "--queue-pairs", "0"], ["--queue-pairs 0", "1 … 1024"]),
+                (["bandwidth", "--loopback", "--queue-pairs", "4294967297"], ["--queue-pairs", "4294967297"]),
+                (["latency", "--loopback", "--chunk", "1"], ["--chunk 1", "256 … 8388544"]),
+                (["latency", "--loopback", "--retry-count", "8"], ["--retry-count 8", "0 … 7"]),
+                (["latency", "--loopback", "--time-budget", "0"], ["--time-budget", "more than 0"]),
+                (["latency", "--loopback", "--time-budget", "nan"], ["--time-budget", "more than 0"]),
+                (["latency", "127.0.0.1", "--port", "65536"], ["65536", "1 to 65535"]),
+                (["serve", "--port", "65536"], ["65536", "0 to 65535"]),
+                (["serve", "--max-queue-pairs", "0"], ["--max-queue-pairs", "1 to"])):
+            with self.subTest(arguments=arguments):
+                self.refuse(*arguments, names=names)
+
+    def test_a_wrong_address_is_refused_with_its_form(self):
+        for address, names in {
+                "host:99999": ["'host:99999'", "'99999' is not a port", "1 to 65535"],
+                "host:0": ["'host:0'", "'0' is not a port", "1 to 65535"],
+                "host:": ["'host:'", "1 to 65535"],
+                "host:12x": ["'12x' is not a port"],
+                "[::1": [r"'\[::1'", r"\[ADDRESS\]:PORT"],
+                "[::1]7471": [r"'\[::1\]7471'", r"\[ADDRESS\]:PORT"],
+                ":7471": ["':7471'", "no host before ':'"]}.items():
+            with self.subTest(address=address):
+                self.refuse("latency", address, names=names)
+
+    def test_no_host_or_two_targets_are_refused(self):
+        for command in ("compare", "latency", "bandwidth"):
+            with self.subTest(command=command):
+                self.refuse(command, names=["no HOST", "gdrbench serve", f"gdrbench {command} --loopback"])
+                self.refuse(command, "127.0.0.1", "--loopback", names=["either HOST or --loopback"])
+
+    def test_an_unknown_command_or_flag_is_named(self):
+        self.refuse("nosuch", names=["'nosuch'", "serve, compare, latency, bandwidth"])
+        self.refuse(names=["subcommand is required", "--help"])
+        self.refuse("latency", "--loopback", "--nosuch", names=["--nosuch"])
+        self.refuse("latency", "--loopback", "--depth", "3", names=["--depth"])
+        self.refuse("serve", "127.0.0.1", names=["127.0.0.1"])
+
+    def test_a_benchmark_flag_that_google_benchmark_does_not_know_is_named(self):
+        for flag in ("--benchmark_nosuch=1", "--benchmark_repetitions=many", "--benchmark_min_time=x"):
+            with self.subTest(flag=flag):
+                self.refuse("latency", "--loopback", "--paths", "tcp", flag, names=[flag])
+
+    def test_a_filter_that_leaves_nothing_is_no_success(self):
+        self.refuse("latency", "--loopback", "--paths", "tcp", "--benchmark_filter=nothing",
+                    names=["no case was measured", "--benchmark_filter"])
+        self.refuse("latency", "--loopback", "--paths", "tcp", "--benchmark_repetitions=0",
+                    names=["no case was measured", "--benchmark_repetitions"])
+
+    def test_a_list_of_the_cases_is_all_that_is_printed_when_asked_for(self):
+        outcome = self.run_program("latency", "--loopback", "--paths", "tcp", "--sizes", "8,64",
+                                   "--benchmark_list_tests=true")
+        self.assert_ends(outcome, DONE)
+        self.assertEqual(2, len(outcome.out.splitlines()), outcome.out)
+
+    def test_a_key_file_that_cannot_be_read_or_is_empty_is_named(self):
+        empty = self.folder / "empty"
+        empty.write_text("\n")
+        for command in (["serve", "--port", 0], ["latency", "127.0.0.1"]):
+            self.refuse(*command, "--key-file", self.folder / "none", names=["--key-file .*/none", "ENOENT"])
+            self.refuse(*command, "--key-file", empty, names=["--key-file .*/empty", "holds no key"])
+
+    def test_an_address_that_this_host_does_not_have_cannot_be_served(self):
+        self.assert_ends(self.run_program("serve", "--port", 0, "--bind", "192.0.2.1", seconds=SOON_S), FAILED,
+                         "192.0.2.1", "EADDRNOTAVAIL", "ip address")
+
+    def test_a_port_that_is_taken_cannot_be_served(self):
+        server = self.serve()
+        self.assert_ends(self.run_program("serve", "--port", server.port, seconds=SOON_S), FAILED,
+                         server.address, "EADDRINUSE", "--port")
+        self.assert_serves(server)
+
+    def test_help_and_version_are_no_faults(self):
+        for arguments in (["--help"], ["--version"], ["serve", "--help"], ["compare", "--help"]):
+            outcome = self.run_program(*arguments, seconds=SOON_S)
+            self.assert_ends(outcome, DONE)
+            self.assertIn("gdrbench", outcome.out)
+
+
+class Unavailable(TestCase):
+    def setUp(self):
+        super().setUp()
+        if RDMA_DEVICES:
+            self.skipTest(f"this machine has RDMA devices: {', '.join(RDMA_DEVICES)}")
+
+    def refuse(self, *arguments, names):
+        self.assert_ends(self.run_program("latency", "--loopback", *arguments, *QUICK, seconds=SOON_S), UNAVAILABLE,
+                         "no RDMA device", *names)
+
+    def test_a_required_path_that_cannot_run_is_an_error_with_the_reason(self):
+        self.refuse("--require", "gdr", names=["--require gdr"])
+        self.refuse("--require", "tcp,rdma", names=["--require rdma"])
+
+    def test_paths_none_of_which_can_run_are_an_error_with_the_reason(self):
+        self.refuse("--paths", "gdr", names=["none of the paths"])
+        self.refuse("--paths", "rdma,gdr,rdma_wire", names=["none of the paths"])
+        self.refuse("--paths", "rdma", "--device", "nosuch", names=["none of the paths"])
+
+    def test_a_path_that_cannot_run_is_skipped_with_its_reason_beside_one_that_can(self):
+        outcome = self.run_program("latency", "--loopback", "--sizes", 8, *QUICK)
+        self.assert_ends(outcome, DONE)
+        for path in ("rdma", "gdr"):
+            self.assertRegex(outcome.out, rf"(?m)^{path} +skipped: .*no RDMA device")
+
+    def test_gpu_memory_without_a_gpu_is_an_error_with_the_reason(self):
+        if glob.glob("/dev/nvidia[0-9]*"):
+            self.skipTest("this machine has a GPU")
+        self.assert_ends(
+            self.run_program("latency", "--loopback", "--paths", "tcp", "--memory", "cuda", *QUICK, seconds=SOON_S),
+            UNAVAILABLE, "CUDA")
+
+    def test_a_required_path_that_fails_at_one_point_only_is_an_error_too(self):
+        outcome = self.run_program("latency", "--loopback", "--require", "tcp", "--paths", "tcp", "--sizes", 8,
+                                   "--op", "send,write", *QUICK)
+        self.assert_ends(outcome, UNAVAILABLE, "--require tcp", "a plain write raises no completion")
+        self.assertRegex(outcome.out, r"tcp +send +8 B")
+
+
+if __name__ == "__main__":
+    main()
