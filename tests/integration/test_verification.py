@@ -9,7 +9,7 @@ from proxy import TO_CLIENT, TO_SERVER, Proxy
 
 SIZE = 65536
 MASK = 0x10
-# Messages of 64 KiB with headers of less than 100 bytes: this lies in the second message of a connection. The first
+# Messages of 64 KiB with short headers: this lies in the second message of a connection. The first
 # is the warm-up, whose buffer the second overwrites; the first run of a case is one message besides.
 POSITION = SIZE + 20000
 
@@ -28,7 +28,7 @@ class Verification(TestCase):
         self.assert_ends(outcome, FAILED, f"{end}.*wrong byte")
         found = re.search(r"slot offset 0, byte (\d+): expected 0x(..), found 0x(..)", outcome.err)
         self.assertTrue(found, outcome.err)
-        self.assertLess(abs(int(found.group(1)) - 20000), 100)
+        self.assertLess(abs(int(found.group(1)) - 20000), 1000)  # headers and small control messages precede it
         self.assertEqual(MASK, int(found.group(2), 16) ^ int(found.group(3), 16))
         self.assertEqual("", check_result(self.folder / "result.json"))
         own = json.loads((self.folder / "result.json").read_text())["gdrbench"]

@@ -1,0 +1,181 @@
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "gdrbench/error.hpp"
+#include "measure/runner.hpp"
+
+namespace gdrbench::measure {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Both ends of a case in this process, each in a thread of its own, joined by real sockets.
+class TwoEnds {
+ public:
+  explicit TwoEnds(const Case& c)
+      : initiator_(make_runner(c, Role::initiator, initiator_payload)),
+        responder_(make_runner(c, Role::responder, responder_payload)) {
+    wire::Listener listener({"127.0.0.1", 0});
+    std::vector<wire::Socket> ours, theirs;
+    for (std::uint32_t lane = 0; lane < c.queue_pairs; ++lane) {
+      ours.push_back(wire::connect_tcp({"127.0.0.1", listener.port()}, wire::after(5s)));
+      theirs.push_back(listener.accept(wire::after(5s)));
+    }
+    initiator_->connect(responder_->offer(), std::move(ours));
+    responder_->connect(initiator_->offer(), std::move(theirs));
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, control_), 0);
+  }
+  ~TwoEnds() {
+    for (const int fd : control_) close(fd);
+  }
+
+  EndResult run(const RunRequest& request) {
+    initiator_->prepare(request);
+    responder_->prepare(request);
+    EndResult responder_result;
+    std::thread responder([&] {
+      Watch watch(control_[1], 10s);
+      responder_result = responder_->run(watch);
+    });
+    Watch watch(control_[0], 10s);
+    EndResult result = initiator_->run(watch);
+    const char finish = 'f';
+    EXPECT_EQ(write(control_[0], &finish, 1), 1);
+    responder.join();
+    char read_back = 0;
+    EXPECT_EQ(read(control_[1], &read_back, 1), 1);
+    return result;
+  }
+  std::string faults() { return initiator_->verify() + responder_->verify(); }
+
+  Payload initiator_payload, responder_payload;
+
+ private:
+  std::unique_ptr<Runner> initiator_, responder_;
+  int control_[2] = {-1, -1};
+};
+
+std::string test_name(const testing::TestParamInfo<Case>& info) {
+  const Case& c = info.param;
+  std::string name = std::string(to_string(c.suite)) + "_" + std::string(to_string(c.path)) + "_" +
+                     std::string(to_string(c.op)) + "_" + std::to_string(c.size_bytes) + "_" +
+                     std::string(to_string(c.direction)) + "_" + std::string(to_string(c.completion)) + "_" +
+                     std::string(to_string(c.staging.variant)) + "_" + std::to_string(c.queue_pairs) +
+                     "lanes";
+  return name;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Path path : {Path::tcp, Path::tcp_wire})
+    for (const Op op : {Op::send, Op::write, Op::write_imm, Op::read})
+      for (const Suite suite : {Suite::latency, Suite::bandwidth})
+        for (const CompletionMode completion : {CompletionMode::poll, CompletionMode::event}) {
+          if (op == Op::write && completion == CompletionMode::event) continue;  // refused, see below
+          for (const std::uint64_t size : {1ULL, 1025ULL, (1ULL << 20) + 1}) {
+            Case c{.suite = suite,
+                   .path = path,
+                   .op = op,
+                   .completion = completion,
+                   .size_bytes = size,
+                   .footprint_bytes = 4 << 20};
+            if (suite == Suite::latency) {
+              all.push_back(c);
+              continue;
+            }
+            for (const Direction direction : {Direction::forward, Direction::reverse, Direction::both}) {
+              c.direction = direction;
+              c.queue_pairs = size == 1025 ? 3 : 1;
+              c.staging.variant = size == 1 ? Staging::plain : Staging::pipelined;
+              all.push_back(c);
+            }
+          }
+        }
+  return all;
+}
+
+class RunnerCase : public testing::TestWithParam<Case> {};
+
+TEST_P(RunnerCase, moves_every_byte_in_repeated_runs) {
+  const Case& c = GetParam();
+  TwoEnds ends(c);
+  std::uint64_t seed = 7;
+  for (const std::uint64_t iterations : {1, 37, 5}) {
+    const EndResult result = ends.run({.iterations = iterations, .warmup = 3, .seed = ++seed});
+    EXPECT_EQ(ends.faults(), "");
+    EXPECT_EQ(result.samples_us.size(), c.suite == Suite::latency ? iterations : 0);
+    EXPECT_GT(result.elapsed_s, 0);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Tcp, RunnerCase, testing::ValuesIn(cases()), test_name);
+
+TEST(Runner, finds_a_byte_that_was_changed_after_it_arrived) {
+  const Case c{.suite = Suite::bandwidth, .path = Path::tcp, .size_bytes = 5000, .footprint_bytes = 20'000};
+  TwoEnds ends(c);
+  ends.run({.iterations = 10, .warmup = 0, .seed = 1});
+  ASSERT_EQ(ends.faults(), "");
+  ends.responder_payload.incoming->data()[4711] ^= std::byte{1};
+  EXPECT_NE(ends.faults().find("byte 4711"), std::string::npos) << ends.faults();
+}
+
+TEST(Runner, takes_data_of_another_run_for_wrong) {
+  const Case c{
+      .suite = Suite::bandwidth, .path = Path::tcp_wire, .size_bytes = 4096, .footprint_bytes = 4096};
+  TwoEnds ends(c);
+  ends.run({.iterations = 1, .warmup = 0, .seed = 1});
+  const std::vector<std::byte> stale(ends.responder_payload.incoming->data(),
+                                     ends.responder_payload.incoming->data() + 4096);
+  ends.run({.iterations = 1, .warmup = 0, .seed = 2});
+  std::copy(stale.begin(), stale.end(), ends.responder_payload.incoming->data());
+  EXPECT_NE(ends.faults(), "");
+}
+
+TEST(Runner, ends_early_when_the_other_end_speaks) {
+  const Case c{.suite = Suite::latency, .path = Path::tcp_wire};
+  Payload payload;
+  const auto alone = make_runner(c, Role::initiator, payload);
+  wire::Listener listener({"127.0.0.1", 0});
+  std::vector<wire::Socket> sockets;
+  sockets.push_back(wire::connect_tcp({"127.0.0.1", listener.port()}, wire::after(5s)));
+  const wire::Socket silent = listener.accept(wire::after(5s));
+  alone->connect(alone->offer(), std::move(sockets));
+  alone->prepare({.iterations = 1, .warmup = 0, .seed = 1});
+  int control[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, control), 0);
+  ASSERT_EQ(write(control[1], "e", 1), 1);
+  Watch watch(control[0], 10s);
+  EXPECT_THROW(alone->run(watch), PeerSpoke);
+  for (const int fd : control) close(fd);
+}
+
+TEST(Runner, says_why_a_polled_write_cannot_wait_for_events) {
+  Payload payload;
+  const Case c{.path = Path::tcp, .op = Op::write, .completion = CompletionMode::event};
+  try {
+    make_runner(c, Role::initiator, payload);
+    FAIL() << "nothing was thrown";
+  } catch (const Unavailable& unavailable) {
+    EXPECT_NE(std::string(unavailable.what()).find("no event to wait for"), std::string::npos);
+  }
+}
+
+TEST(Runner, shares_payload_between_cases_and_grows_it) {
+  Payload payload;
+  const Case small{
+      .suite = Suite::bandwidth, .path = Path::tcp, .size_bytes = 4096, .footprint_bytes = 65536};
+  Case large = small;
+  large.footprint_bytes = 1 << 20;
+  const auto first = make_runner(small, Role::initiator, payload);
+  const std::byte* before = payload.outgoing->data();
+  const auto second = make_runner(small, Role::initiator, payload);
+  EXPECT_EQ(payload.outgoing->data(), before);
+  const auto third = make_runner(large, Role::initiator, payload);
+  EXPECT_GE(payload.outgoing->size(), large.footprint_bytes);
+  EXPECT_EQ(payload.incoming, nullptr) << "the initiator of a forward case receives nothing";
+}
+
+}  // namespace
+}  // namespace gdrbench::measure
