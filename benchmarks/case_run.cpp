@@ -13,11 +13,18 @@ std::uint64_t fresh_seed() {
   return generator();
 }
 
+// Counted as run: the library aborts (ComputeStats) when the repetitions of a case differ in their
+// iterations, those that were skipped included.
+void skip(benchmark::State& state, const std::string& why) {
+  state.KeepRunningBatch(state.max_iterations);
+  state.SkipWithError(why.c_str());
+}
+
 }  // namespace
 
 void CaseRun::measure(benchmark::State& state) {
   if (failure_) {
-    state.SkipWithError("not run after an earlier failure");
+    skip(state, "not run after an earlier failure");
     return;
   }
   try {
@@ -34,7 +41,7 @@ void CaseRun::measure(benchmark::State& state) {
     runs_.push_back(std::move(run));
   } catch (const std::exception& error) {
     failure_ = std::current_exception();
-    state.SkipWithError(error.what());
+    skip(state, error.what());
   }
 }
 

@@ -147,6 +147,8 @@ int measure(const Command& command, const MeasureFlags& flags, const std::string
                          : fmt::format("no HOST: name the node on which `gdrbench serve` runs, or try "
                                        "`gdrbench {} --loopback` on this machine alone",
                                        command.name));
+  if (flags.loopback && (flags.port != 0 || !flags.key_file.empty()))
+    throw UsageError("--port and --key-file name a server; --loopback starts one of its own");
   benchmarks::MeasureOptions options = read_measure_flags(flags);
   options.suites = command.suites;
   const std::string benchmark_out = take_benchmark_out(benchmark_flags);

@@ -1,3 +1,6 @@
+#include <cerrno>
+
+#include "gdrbench/error.hpp"
 #include "measure/runner.hpp"
 #include "path/layout.hpp"
 
@@ -10,7 +13,13 @@ void grow(std::shared_ptr<Buffer>& buffer, const BufferOptions& wanted) {
   if (!fits) {
     buffer
         .reset();  // an open case may still hold it; otherwise its memory is free again before more is taken
-    buffer = std::make_shared<Buffer>(wanted);
+    try {
+      buffer = std::make_shared<Buffer>(wanted);
+    } catch (const SystemError& error) {
+      // Too large for this machine, as for the other end's limits: the case cannot be had, others can.
+      if (error.code() == ENOMEM) throw Unavailable(error.what());
+      throw;
+    }
   }
 }
 
