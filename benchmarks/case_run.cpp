@@ -29,13 +29,11 @@ void CaseRun::measure(benchmark::State& state) {
   }
   try {
     const bool latency = case_.suite == Suite::latency;
-    if (!open_) {
-      open_ = session_->open(case_, responder_case_);
-      proof_ = open_->describe();
-    }
+    if (!open_) open_ = session_->open(case_, responder_case_);
     const auto iterations = static_cast<std::uint64_t>(state.max_iterations);
     const std::uint64_t warmup = latency ? latency_warmup(iterations) : bandwidth_warmup(iterations);
     RunResult run = open_->run({.iterations = iterations, .warmup = warmup, .seed = fresh_seed()});
+    proof_ = open_->describe();  // counters are those of this run
     while (state.KeepRunningBatch(state.max_iterations))
       latency ? report_latency(state, case_, run) : report_bandwidth(state, case_, run);
     runs_.push_back(std::move(run));

@@ -129,11 +129,11 @@ std::exception_ptr hand_over(const ResultDocument& document, const Command& comm
   const TableOptions options{
       .title = fmt::format("gdrbench {} {}", command.name, flags.loopback ? "--loopback" : flags.host),
       .peer = document.responder.value("host", ""),
-      .result_file = kept ? flags.out : ""};
+      .result_file = kept ? flags.out : "",
+      .note = note};
   attempt([&] {
     const bool side_by_side = command.suites.size() > 1;
     fmt::print("{}", side_by_side ? comparison_table(document, options) : suite_table(document, options));
-    if (!note.empty()) fmt::print("{}\n", note);
     if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the table to standard output");
   });
   return failure;

@@ -32,6 +32,22 @@ void check_range(const char* flag, std::uint64_t value, std::uint64_t low, std::
     throw UsageError(fmt::format("{} {}: outside {} … {}", flag, value, low, high));
 }
 
+struct SmallNumber {
+  const char* flag;
+  std::uint8_t VerbsOptions::*field;
+  unsigned most;
+  const char* help;
+};
+constexpr SmallNumber small_numbers[] = {
+    {"--timeout", &VerbsOptions::timeout, 31, "Local ACK timeout, 4.096 us x 2^N; 0 waits for ever"},
+    {"--retry-count", &VerbsOptions::retry_count, 7, "Retries before RETRY_EXC"},
+    {"--rnr-retry", &VerbsOptions::rnr_retry, 7, "Retries on RNR; 7 is for ever"},
+    {"--min-rnr-timer", &VerbsOptions::min_rnr_timer, 31,
+     "Code of the RNR NAK timer; 1 is 0.01 ms, 0 is 655 ms"},
+    {"--service-level", &VerbsOptions::service_level, 15, "InfiniBand service level"},
+    {"--traffic-class", &VerbsOptions::traffic_class, 255, "RoCE traffic class"},
+};
+
 }  // namespace
 
 void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_bandwidth) {
@@ -104,24 +120,16 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_bandwidt
   command.add_option("--peer-gid-index", options.peer_gid_index, "GID of the other end")->group(wire);
   command.add_option("--mtu", verbs.path_mtu, "Path MTU in bytes (default: the smaller active MTU)")
       ->group(wire);
-  command.add_option("--timeout", verbs.timeout, "Local ACK timeout, 4.096 us x 2^N")
-      ->capture_default_str()
-      ->group(wire);
-  command.add_option("--retry-count", verbs.retry_count, "Retries before RETRY_EXC")
-      ->capture_default_str()
-      ->group(wire);
-  command.add_option("--rnr-retry", verbs.rnr_retry, "Retries on RNR; 7 is for ever")
-      ->capture_default_str()
-      ->group(wire);
-  command.add_option("--min-rnr-timer", verbs.min_rnr_timer, "Code of the RNR NAK timer; 1 is 0.01 ms")
-      ->capture_default_str()
-      ->group(wire);
-  command.add_option("--service-level", verbs.service_level, "InfiniBand service level")
-      ->capture_default_str()
-      ->group(wire);
-  command.add_option("--traffic-class", verbs.traffic_class, "RoCE traffic class")
-      ->capture_default_str()
-      ->group(wire);
+  for (const SmallNumber& number : small_numbers) {
+    // CLI11 takes an 8-bit number for a character.
+    const auto set = [&verbs, number](unsigned value) {
+      check_range(number.flag, value, 0, number.most);
+      verbs.*number.field = static_cast<std::uint8_t>(value);
+    };
+    command.add_option_function<unsigned>(number.flag, set, number.help)
+        ->default_str(std::to_string(verbs.*number.field))
+        ->group(wire);
+  }
   command.add_option("--inline", verbs.inline_bytes, "Largest message that is posted inline")
       ->capture_default_str()
       ->group(wire);
@@ -164,11 +172,6 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;
   check_range("--depth", options.depth, 1, 4096);
   check_range("--queue-pairs", options.queue_pairs, 1, 1024);
-  check_range("--timeout", options.verbs.timeout, 0, 31);
-  check_range("--retry-count", options.verbs.retry_count, 0, 7);
-  check_range("--rnr-retry", options.verbs.rnr_retry, 0, 7);
-  check_range("--min-rnr-timer", options.verbs.min_rnr_timer, 0, 31);
-  check_range("--service-level", options.verbs.service_level, 0, 15);
   if (!(options.time_budget_s > 0)) throw UsageError("--time-budget must be more than 0 seconds");
   return options;
 }

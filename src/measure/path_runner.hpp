@@ -50,9 +50,11 @@ class PathRunner final : public Runner {
   }
 
   EndResult run(Watch& watch) override {
-    if (plan_.c.suite == Suite::latency)
-      return initiator_ ? initiate_latency(path_, plan_, watch) : respond_latency(path_, plan_, watch);
-    return initiator_ ? initiate_bandwidth(path_, plan_, watch) : respond_bandwidth(path_, plan_, watch);
+    const std::optional<std::uint64_t> before = port_bytes();
+    EndResult result = turn_loop(watch);
+    if (const std::optional<std::uint64_t> after = port_bytes(); before && after)
+      port_bytes_sent_ = *after - *before;
+    return result;
   }
 
   std::string verify() override {
@@ -68,9 +70,25 @@ class PathRunner final : public Runner {
     return fault;
   }
 
-  nlohmann::json describe() override { return {{"wire", wire_.describe()}, {"path", path_.describe()}}; }
+  nlohmann::json describe() override {
+    nlohmann::json described{{"wire", wire_.describe()}, {"path", path_.describe()}};
+    if (port_bytes_sent_) described["port_bytes_sent"] = *port_bytes_sent_;
+    return described;
+  }
 
  private:
+  EndResult turn_loop(Watch& watch) {
+    if (plan_.c.suite == Suite::latency)
+      return initiator_ ? initiate_latency(path_, plan_, watch) : respond_latency(path_, plan_, watch);
+    return initiator_ ? initiate_bandwidth(path_, plan_, watch) : respond_bandwidth(path_, plan_, watch);
+  }
+
+  // What the port itself has counted; absent for sockets and for devices without such a counter.
+  std::optional<std::uint64_t> port_bytes() const {
+    if constexpr (requires { wire_.port_bytes(); }) return wire_.port_bytes();
+    return std::nullopt;
+  }
+
   // This case's share of the session's payload: later cases may replace the session's buffers by larger ones.
   static Payload pick(const Case& c, path::Flow flow, Payload& session) {
     provide_payload(c, flow, session);
@@ -100,6 +118,7 @@ class PathRunner final : public Runner {
   W wire_;
   Payload payload_;
   P path_;
+  std::optional<std::uint64_t> port_bytes_sent_;  ///< in the last run, by the NIC's port, headers included
 };
 
 }  // namespace gdrbench::measure

@@ -68,12 +68,20 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
     text += "no results\n";
   }
 
-  std::size_t longest = 0;
-  for (const SkippedPath& skipped : document.skipped)
-    longest = std::max(longest, to_string(skipped.path).size());
-  for (const SkippedPath& skipped : document.skipped)
-    paragraph(fmt::format("{:<{}}  skipped: ", to_string(skipped.path), longest), skipped.reason);
+  // Paths that share a reason share a paragraph.
+  std::vector<std::pair<std::string, std::string>> skipped;
+  for (const auto& [path, reason] : document.skipped) {
+    const auto same = std::find_if(skipped.begin(), skipped.end(),
+                                   [&](const auto& known) { return known.second == reason; });
+    if (same == skipped.end()) {
+      skipped.emplace_back(to_string(path), reason);
+    } else {
+      same->first += fmt::format(", {}", to_string(path));
+    }
+  }
+  for (const auto& [paths, reason] : skipped) paragraph(paths + " skipped: ", reason);
 
+  if (!options.note.empty()) paragraph("", options.note);
   if (!document.complete)
     paragraph("incomplete: ",
               document.incomplete_reason.empty() ? "stopped early" : document.incomplete_reason);

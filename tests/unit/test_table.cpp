@@ -46,8 +46,8 @@ TEST(ComparisonTable, has_columns_only_for_paths_that_ran_and_gives_the_reason_f
   EXPECT_THAT(
       table,
       HasSubstr(
-          R"(gdr  skipped: ibv_reg_mr of GPU memory: EFAULT (Bad address); nvidia_peermem is not loaded and the
-              RDMA side lacks dma-buf: load it with modprobe nvidia_peermem
+          R"(gdr skipped: ibv_reg_mr of GPU memory: EFAULT (Bad address); nvidia_peermem is not loaded and the
+             RDMA side lacks dma-buf: load it with modprobe nvidia_peermem
 )"));
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 100U) << line;
