@@ -80,6 +80,7 @@ void initialise_library(const std::vector<std::string>& user_flags) {
                                      "--benchmark_enable_random_interleaving=true"};
   arguments.insert(arguments.end(), user_flags.begin(), user_flags.end());
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   int argc = static_cast<int>(arguments.size());

@@ -35,6 +35,10 @@ void choose_memory(Discovery& found, const json& here, const json& there, const 
   }
 }
 
+std::string why_unusable(const json& device) {
+  return device.at("unusable").get<std::string>();
+}
+
 // The devices of an end that may be used, best fabric first.
 std::vector<json> usable_devices(const json& end, const MeasureOptions& options, const std::string& name) {
   std::vector<json> devices;
@@ -42,7 +46,7 @@ std::vector<json> usable_devices(const json& end, const MeasureOptions& options,
     const auto fabric = from_name<FabricKind>(device.at("fabric").get<std::string>());
     const bool wanted =
         name.empty() ? !options.fabric || *options.fabric == fabric : device.at("name") == name;
-    if (wanted && device.at("unusable") == "") devices.push_back(device);
+    if (wanted && why_unusable(device).empty()) devices.push_back(device);
   }
   std::stable_sort(devices.begin(), devices.end(), [](const json& a, const json& b) {
     return a.at("fabric") == "hardware" && b.at("fabric") != "hardware";
@@ -58,7 +62,7 @@ std::string why_no_device(const json& end, const MeasureOptions& options, const 
   for (const json& device : devices) {
     seen += fmt::format("{}{} ({}", seen.empty() ? "" : ", ", device.at("name").get<std::string>(),
                         device.at("fabric").get<std::string>());
-    if (device.at("unusable") != "") seen += ": " + device.at("unusable").get<std::string>();
+    if (const std::string why = why_unusable(device); !why.empty()) seen += ": " + why;
     seen += ")";
   }
   std::string wanted = "no usable RDMA device";

@@ -48,7 +48,7 @@ unpack_kernel() {
     for package in "linux-modules-$version" "linux-modules-extra-$version"; do
         ! apt-cache show "$package" >/dev/null 2>&1 || packages+=("$package")
     done
-    unpacking=$(mktemp -d "$(cache_folder)/.unpacking.XXXXXX")
+    unpacking=$(mktemp -d -p "$(cache_folder)")
     scratch+=("$unpacking")
     note "fetching ${packages[*]} (once; kept in $folder)"
     for package in "${packages[@]}"; do

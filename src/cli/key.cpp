@@ -31,7 +31,7 @@ std::string read_key(const std::string& file) {
         fmt::format("--key-file {}: {}; give a file that holds the key", file, errno_name(errno)));
   std::ostringstream content;
   content << in.rdbuf();
-  const std::string key = trimmed(content.str());
+  std::string key = trimmed(content.str());
   if (key.empty()) throw UsageError(fmt::format("--key-file {}: the file holds no key", file));
   return key;
 }

@@ -172,6 +172,10 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;
   check_range("--depth", options.depth, 1, 4096);
   check_range("--queue-pairs", options.queue_pairs, 1, 1024);
+  constexpr std::uint32_t mtus[] = {0, 256, 512, 1024, 2048, 4096};  // IBTA; 0: not given
+  if (std::find(std::begin(mtus), std::end(mtus), options.verbs.path_mtu) == std::end(mtus))
+    throw UsageError(fmt::format("--mtu {}: {} is none of 256, 512, 1024, 2048, 4096 bytes",
+                                 options.verbs.path_mtu, options.verbs.path_mtu));
   if (!(options.time_budget_s > 0)) throw UsageError("--time-budget must be more than 0 seconds");
   return options;
 }

@@ -70,13 +70,13 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
 
   // Paths that share a reason share a paragraph.
   std::vector<std::pair<std::string, std::string>> skipped;
-  for (const auto& [path, reason] : document.skipped) {
+  for (const SkippedPath& one : document.skipped) {
     const auto same = std::find_if(skipped.begin(), skipped.end(),
-                                   [&](const auto& known) { return known.second == reason; });
+                                   [&](const auto& known) { return known.second == one.reason; });
     if (same == skipped.end()) {
-      skipped.emplace_back(to_string(path), reason);
+      skipped.emplace_back(to_string(one.path), one.reason);
     } else {
-      same->first += fmt::format(", {}", to_string(path));
+      same->first += fmt::format(", {}", to_string(one.path));
     }
   }
   for (const auto& [paths, reason] : skipped) paragraph(paths + " skipped: ", reason);

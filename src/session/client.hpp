@@ -36,6 +36,8 @@ class Client {
   nlohmann::json receive(const std::string& waiting_for, std::chrono::milliseconds patience);
   /// Whether the server has said something, or is gone, within so long.
   bool has_answer(std::chrono::milliseconds patience);
+  /// Whether the server is gone; the session is over then.
+  bool lost() const { return lost_; }
   /// For destructors: sends, unless the server is lost; never throws.
   void try_send(const nlohmann::json& message) noexcept;
 

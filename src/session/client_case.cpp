@@ -220,6 +220,10 @@ void ClientCase::give_up(const std::exception& fault) {
     close();
     throw Error(account("", fault.what()));
   }
+  if (client_->lost()) {  // the fault is that loss, or followed from it: nobody is left to ask
+    close();
+    throw PeerLost(fmt::format("{}: {}", case_name(case_), fault.what()));
+  }
   std::string theirs;
   try {
     client_->has_answer(account_patience);

@@ -87,7 +87,7 @@ TEST_F(DescribePort, SoftverbsIsToldByItsName) {
 class Sysfs : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "gdrbench-sysfs-XXXXXX").string();
+    std::string name = (fs::temp_directory_path() / ("gdrbench-sysfs-" + std::string(6, 'X'))).string();
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     root_ = name;
   }
