@@ -37,20 +37,19 @@ TcpLane::TcpLane(Socket socket, std::uint32_t index, const std::vector<Region>& 
 int TcpLane::post_send(const SendRequest& request, std::size_t capacity, std::deque<Completion>& completed) {
   if (pending_ >= capacity) return ENOMEM;
   ++pending_;
-  Outgoing out;
-  out.header = {.kind = kind_of(request.op),
-                .length = request.length,
-                .immediate = request.immediate,
-                .rkey = request.rkey,
-                .address = request.remote_address};
-  out.request = request;
+  Outgoing out{.header = {.kind = kind_of(request.op),
+                          .length = request.length,
+                          .immediate = request.immediate,
+                          .rkey = request.rkey,
+                          .address = request.remote_address},
+               .request = request};
   if (request.op == Op::read) {
     reads_.push_back(request);
     out.completes = false;
     out.request.length = 0;
   }
-  outgoing_.push_back(out);
-  if (outgoing_.size() == 1) write_out(completed);
+  // Mostly the kernel takes a message at once, and it need not be queued.
+  if (!outgoing_.empty() || !write_one(out, completed)) outgoing_.push_back(out);
   return 0;
 }
 
@@ -67,33 +66,60 @@ void TcpLane::progress(std::deque<Completion>& completed) {
   }
 }
 
+// A short frame in one piece: gathering two costs the kernel more than the copy.
+ssize_t TcpLane::send_small(const Outgoing& out) const {
+  std::array<std::byte, sizeof(FrameHeader) + small_payload> frame;
+  std::memcpy(frame.data(), &out.header, sizeof(FrameHeader));
+  if (out.request.length > 0)
+    std::memcpy(frame.data() + sizeof(FrameHeader), out.request.address, out.request.length);
+  return ::send(socket_.fd(), frame.data(), sizeof(FrameHeader) + out.request.length,
+                MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+ssize_t TcpLane::send_rest(Outgoing& out) const {
+  std::array<iovec, 2> parts{};
+  std::size_t count = 0;
+  if (out.sent < sizeof(FrameHeader))
+    parts[count++] = {reinterpret_cast<std::byte*>(&out.header) + out.sent, sizeof(FrameHeader) - out.sent};
+  const std::uint64_t payload_sent = out.sent > sizeof(FrameHeader) ? out.sent - sizeof(FrameHeader) : 0;
+  if (payload_sent < out.request.length)
+    parts[count++] = {out.request.address + payload_sent, out.request.length - payload_sent};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  return sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void TcpLane::write_out(std::deque<Completion>& completed) {
-  while (!outgoing_.empty()) {
-    Outgoing& out = outgoing_.front();
-    std::array<iovec, 2> parts{};
-    std::size_t count = 0;
-    if (out.sent < sizeof(FrameHeader))
-      parts[count++] = {reinterpret_cast<std::byte*>(&out.header) + out.sent, sizeof(FrameHeader) - out.sent};
-    const std::uint64_t payload_sent = out.sent > sizeof(FrameHeader) ? out.sent - sizeof(FrameHeader) : 0;
-    if (payload_sent < out.request.length)
-      parts[count++] = {out.request.address + payload_sent, out.request.length - payload_sent};
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t n = sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  while (!outgoing_.empty() && write_one(outgoing_.front(), completed)) outgoing_.pop_front();
+}
+
+// True once the kernel has taken all of it.
+bool TcpLane::write_one(Outgoing& out, std::deque<Completion>& completed) {
+  const std::uint64_t length = sizeof(FrameHeader) + out.request.length;
+  while (out.sent < length) {
+    const ssize_t n = out.sent == 0 && out.request.length <= small_payload ? send_small(out) : send_rest(out);
     if (n < 0) {
-      if (errno == EAGAIN || errno == EINTR) return;
+      if (errno == EAGAIN || errno == EINTR) return false;
       lost(errno, "sending");
     }
     out.sent += static_cast<std::uint64_t>(n);
-    if (out.sent < sizeof(FrameHeader) + out.request.length) return;
-    if (out.completes) {
-      --pending_;
-      if (out.request.signaled)
-        completed.push_back({.id = out.request.id, .kind = Completion::Kind::sent, .lane = index_});
-    }
-    outgoing_.pop_front();
+    if (out.sent < length) return false;  // the socket is full
   }
+  if (out.completes) {
+    --pending_;
+    if (out.request.signaled)
+      completed.push_back({.id = out.request.id, .kind = Completion::Kind::sent, .lane = index_});
+  }
+  return true;
+}
+
+ssize_t TcpLane::receive_payload(std::uint64_t wanted) {
+  std::array<iovec, 2> parts{{{destination_ + placed_, wanted}, {buffer_.data(), buffer_.size()}}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return recvmsg(socket_.fd(), &message, MSG_DONTWAIT);
 }
 
 // Reads once from the socket: the rest of the frame's payload into its place, and ahead into the buffer.
@@ -101,19 +127,13 @@ void TcpLane::write_out(std::deque<Completion>& completed) {
 bool TcpLane::read_in(std::deque<Completion>& completed) {
   if (buffer_begin_ != buffer_end_) return false;  // a frame in the buffer waits for a receive to be posted
   buffer_begin_ = buffer_end_ = 0;
-  std::array<iovec, 2> parts{};
-  std::size_t count = 0;
   const std::uint64_t wanted = place_ == Place::payload ? incoming_.length - placed_ : 0;
-  if (wanted > 0) parts[count++] = {destination_ + placed_, wanted};
-  parts[count++] = {buffer_.data(), buffer_.size()};
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = count;
-  const ssize_t n = recvmsg(socket_.fd(), &message, MSG_DONTWAIT);
+  const ssize_t n = wanted == 0 ? ::recv(socket_.fd(), buffer_.data(), buffer_.size(), MSG_DONTWAIT)
+                                : receive_payload(wanted);
   if (n == 0) lost(0, "receiving");
   if (n < 0) {
-    if (errno == EAGAIN || errno == EINTR) return false;
-    lost(errno, "receiving");
+    if (errno != EAGAIN && errno != EINTR) lost(errno, "receiving");
+    return false;
   }
   const auto got = static_cast<std::uint64_t>(n);
   const std::uint64_t direct = std::min(got, wanted);

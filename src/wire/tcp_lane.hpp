@@ -47,7 +47,12 @@ class TcpLane {
   };
   enum class Place : std::uint8_t { header, payload };
 
+  static constexpr std::size_t small_payload = 512;
+  ssize_t send_small(const Outgoing& out) const;
+  ssize_t send_rest(Outgoing& out) const;
+  ssize_t receive_payload(std::uint64_t wanted);
   void write_out(std::deque<Completion>& completed);
+  bool write_one(Outgoing& out, std::deque<Completion>& completed);
   bool read_in(std::deque<Completion>& completed);
   void consume(std::deque<Completion>& completed);
   bool begin_frame(std::deque<Completion>& completed);

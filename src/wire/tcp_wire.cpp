@@ -23,9 +23,7 @@ void watch(int epoll, int operation, int fd, std::uint32_t events) {
 
 }  // namespace
 
-TcpWire::TcpWire(const WireLimits& limits) : limits_(limits), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_) throw SystemError(errno, "epoll_create1");
-}
+TcpWire::TcpWire(const WireLimits& limits) : limits_(limits) {}
 
 Region TcpWire::register_memory(const MemoryView& view) {
   if (view.on_gpu) throw Unavailable("sockets cannot send from GPU memory; use a staged path");
@@ -42,10 +40,8 @@ void TcpWire::connect(const nlohmann::json&, std::vector<Socket> sockets) {
   if (sockets.size() != limits_.lanes)
     throw Error(fmt::format("the TCP wire needs {} connections and got {}", limits_.lanes, sockets.size()));
   for (Socket& socket : sockets) {
-    watch(epoll_.get(), EPOLL_CTL_ADD, socket.fd(), EPOLLIN);
     lanes_.emplace_back(std::move(socket), static_cast<std::uint32_t>(lanes_.size()), regions_);
   }
-  watches_output_.assign(lanes_.size(), false);
   for (const ReceiveRequest& request : early_receives_)
     lanes_[request.lane].post_receive(request, limits_.receive_depth);
   early_receives_.clear();
@@ -72,8 +68,17 @@ std::size_t TcpWire::poll(std::span<Completion> out) {
   return count;
 }
 
+void TcpWire::watch_lanes() {
+  epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) throw SystemError(errno, "epoll_create1");
+  for (const TcpLane& lane : lanes_) watch(epoll_.get(), EPOLL_CTL_ADD, lane.socket().fd(), EPOLLIN);
+  watches_output_.assign(lanes_.size(), false);
+}
+
 void TcpWire::wait(int extra_fd, int timeout_ms) {
   if (!completed_.empty()) return;
+  // Not before the first wait: a socket in an epoll set makes every arrival dearer, for polling too.
+  if (!epoll_) watch_lanes();
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     if (lanes_[i].wants_to_write() == watches_output_[i]) continue;
     watches_output_[i] = !watches_output_[i];

@@ -31,12 +31,14 @@ class TcpWire {
   nlohmann::json describe() const;
 
  private:
+  void watch_lanes();
+
   WireLimits limits_;
   std::vector<Region> regions_;
   std::vector<TcpLane> lanes_;
   std::vector<ReceiveRequest> early_receives_;  ///< posted before connect()
   std::deque<Completion> completed_;
-  FileDescriptor epoll_;
+  FileDescriptor epoll_;              ///< made by the first wait()
   std::vector<bool> watches_output_;  ///< lane: whether epoll watches for EPOLLOUT
   int extra_fd_ = -1;                 ///< in the epoll set
 };
