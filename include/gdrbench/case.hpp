@@ -94,7 +94,8 @@ constexpr bool is_baseline(Path path) {
 
 struct StagingOptions {
   Staging variant = Staging::pipelined;
-  std::uint64_t chunk_bytes = std::uint64_t{256} << 10;  ///< largest piece copied and sent at once; ignored by plain
+  std::uint64_t chunk_bytes = std::uint64_t{256}
+                              << 10;  ///< largest piece copied and sent at once; ignored by plain
   bool operator==(const StagingOptions&) const = default;
 };
 
@@ -128,7 +129,8 @@ struct Case {
   std::uint64_t size_bytes = 8;
   std::uint32_t depth = 16;  ///< messages in flight on each queue pair
   std::uint32_t queue_pairs = 1;
-  std::uint64_t footprint_bytes = std::uint64_t{64} << 20;  ///< payload buffers rotate through at least this much memory
+  std::uint64_t footprint_bytes = std::uint64_t{64}
+                                  << 20;  ///< payload buffers rotate through at least this much memory
   int gpu = 0;
   StagingOptions staging{};
   VerbsOptions verbs{};

@@ -27,7 +27,8 @@ class Error : public std::runtime_error {
   ExitStatus status_;
 };
 
-/// A system call or an ibv_* call that reports by errno failed. Text: "<tried>: <ENAME> (<strerror>)[; <hint>]".
+/// A system call or an ibv_* call that reports by errno failed. Text: "<tried>: <ENAME> (<strerror>)[;
+/// <hint>]".
 class SystemError : public Error {
  public:
   SystemError(int errno_value, const std::string& tried, const std::string& hint = "");

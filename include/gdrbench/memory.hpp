@@ -15,12 +15,12 @@ struct BufferOptions {
   MemoryKind kind = MemoryKind::host;
   std::uint64_t length = 0;  ///< bytes; the allocation is rounded up to whole pages
   int gpu = 0;
-  bool huge_pages = false;  ///< host: ask for 2 MiB pages; falls back to small ones when none are free
-  bool pin_for_gpu = false; ///< host: pinned for the GPU's copy engine where CUDA is there
+  bool huge_pages = false;   ///< host: ask for 2 MiB pages; falls back to small ones when none are free
+  bool pin_for_gpu = false;  ///< host: pinned for the GPU's copy engine where CUDA is there
 };
 
-/// Payload or bounce memory of any kind. Host memory is page-aligned. Throws Unavailable when the kind does not
-/// exist here, SystemError or CudaError when the allocation fails.
+/// Payload or bounce memory of any kind. Host memory is page-aligned. Throws Unavailable when the kind does
+/// not exist here, SystemError or CudaError when the allocation fails.
 class Buffer {
  public:
   explicit Buffer(const BufferOptions& options);
@@ -45,10 +45,10 @@ class Buffer {
   std::unique_ptr<Backing> backing_;
 };
 
-/// The test pattern: 8-byte words that depend on the word's position in the range, not in the buffer, and on a seed
-/// (message number and repetition mixed by the caller), so that data from another message, place or run never
-/// passes. GPU memory is filled, checked and scrubbed through host memory, in pieces, outside any timed region.
-/// All three throw Error when the range is not inside the buffer, CudaError when a copy fails.
+/// The test pattern: 8-byte words that depend on the word's position in the range, not in the buffer, and on
+/// a seed (message number and repetition mixed by the caller), so that data from another message, place or
+/// run never passes. GPU memory is filled, checked and scrubbed through host memory, in pieces, outside any
+/// timed region. All three throw Error when the range is not inside the buffer, CudaError when a copy fails.
 void fill_pattern(const Buffer& buffer, std::uint64_t offset, std::uint64_t length, std::uint64_t seed);
 
 struct Mismatch {
@@ -56,15 +56,15 @@ struct Mismatch {
   std::uint8_t expected = 0;
   std::uint8_t found = 0;
 };
-/// The first wrong byte of the range, if any. What a NIC wrote to GPU memory is made visible first where the GPU
-/// asks for a flush; the bytes are then copied to the host and compared there.
+/// The first wrong byte of the range, if any. What a NIC wrote to GPU memory is made visible first where the
+/// GPU asks for a flush; the bytes are then copied to the host and compared there.
 std::optional<Mismatch> find_mismatch(const Buffer& buffer, std::uint64_t offset, std::uint64_t length,
                                       std::uint64_t seed);
 /// Overwrites the range with what no pattern word of `seed` equals, so that missing data is seen.
 void scrub(const Buffer& buffer, std::uint64_t offset, std::uint64_t length, std::uint64_t seed);
 
-/// Moves bytes between payload and bounce memory, in submission order: by the CPU between host buffers, by a CUDA
-/// stream of its own when one side is GPU memory.
+/// Moves bytes between payload and bounce memory, in submission order: by the CPU between host buffers, by a
+/// CUDA stream of its own when one side is GPU memory.
 class Copier {
  public:
   enum class Towards { host, gpu };
@@ -75,7 +75,8 @@ class Copier {
   Copier& operator=(Copier&&) noexcept;
 
   void submit(std::byte* destination, const std::byte* source, std::uint64_t length, Towards towards);
-  /// How many of the submitted copies are finished; the CPU's are finished when submit returns. Throws CudaError.
+  /// How many of the submitted copies are finished; the CPU's are finished when submit returns. Throws
+  /// CudaError.
   std::uint64_t finished();
   std::uint64_t submitted() const { return submitted_; }
 

@@ -63,7 +63,7 @@ struct TableOptions {
   std::string title{};        ///< "gdrbench compare node-b"
   std::string peer{};         ///< host of the responder; left out when empty
   std::string result_file{};  ///< named in the last line; left out when empty
-  std::string note{};       ///< a sentence below the table; left out when empty
+  std::string note{};         ///< a sentence below the table; left out when empty
   std::size_t width = 100;    ///< columns that text is wrapped to
 };
 

@@ -14,7 +14,8 @@ struct RunRequest {
   std::uint64_t seed = 0;        ///< of the pattern; differs in every run
 };
 
-/// CPU time spent by one end over the timed part of a run. Seconds; divide by elapsed for percent of one core.
+/// CPU time spent by one end over the timed part of a run. Seconds; divide by elapsed for percent of one
+/// core.
 struct CpuUsage {
   double elapsed_s = 0;
   double user_s = 0;     ///< of the process, all threads
@@ -26,11 +27,11 @@ struct CpuUsage {
 
 /// What one end saw of a run.
 struct EndResult {
-  double elapsed_s = 0;                   ///< timed part, by this end's clock
+  double elapsed_s = 0;  ///< timed part, by this end's clock
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
   CpuUsage cpu;
-  std::vector<double> samples_us;         ///< latency, initiator only: one a round trip, in order
+  std::vector<double> samples_us;  ///< latency, initiator only: one a round trip, in order
 };
 
 /// Exact percentiles over all samples, microseconds. pXX is the smallest sample that at least XX % are ≤ to
@@ -48,7 +49,7 @@ struct RunResult {
   CpuUsage initiator;
   CpuUsage responder;
   bool verified = false;
-  std::string started;              ///< RFC 3339, UTC
+  std::string started;  ///< RFC 3339, UTC
 };
 
 }  // namespace gdrbench

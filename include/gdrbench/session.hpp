@@ -20,8 +20,9 @@ struct ServeOptions {
   std::string bind = "127.0.0.1";
   std::uint16_t port = default_port;  ///< 0: any free one
   std::string key;                    ///< empty: no key is asked for
-  std::uint64_t max_payload_bytes = 0;  ///< a client may ask for, over its open cases; 0: half of MemAvailable
-  std::uint32_t max_queue_pairs = 128;  ///< a client may ask for, over its open cases
+  std::uint64_t max_payload_bytes =
+      0;  ///< a client may ask for, over its open cases; 0: half of MemAvailable
+  std::uint32_t max_queue_pairs = 128;           ///< a client may ask for, over its open cases
   std::chrono::milliseconds idle_limit{60'000};  ///< a client that says nothing for so long is dropped
   std::function<void(const std::string&)> log;   ///< one line an event; may be empty
 };
@@ -58,8 +59,8 @@ struct ConnectOptions {
 class OpenCase {
  public:
   virtual ~OpenCase() = default;
-  /// Runs and verifies once. Throws Error when a byte is wrong or the fabric fails, naming the first status that
-  /// is not a flush from either end; PeerLost; Interrupted.
+  /// Runs and verifies once. Throws Error when a byte is wrong or the fabric fails, naming the first status
+  /// that is not a flush from either end; PeerLost; Interrupted.
   virtual RunResult run(const RunRequest& request) = 0;
   /// {"initiator": …, "responder": …}: what each end recorded as proof of the path.
   virtual nlohmann::json describe() const = 0;

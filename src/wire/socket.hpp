@@ -29,7 +29,9 @@ class FileDescriptor {
 };
 
 using Deadline = std::chrono::steady_clock::time_point;
-inline Deadline after(std::chrono::milliseconds span) { return std::chrono::steady_clock::now() + span; }
+inline Deadline after(std::chrono::milliseconds span) {
+  return std::chrono::steady_clock::now() + span;
+}
 
 /// A connected TCP socket, non-blocking, TCP_NODELAY, close-on-exec.
 class Socket {
@@ -39,8 +41,8 @@ class Socket {
   int fd() const { return fd_.get(); }
   explicit operator bool() const { return static_cast<bool>(fd_); }
 
-  /// Sends or receives all of it before the deadline; throws PeerLost on close, reset or timeout. `tried` names
-  /// the exchange for the error text.
+  /// Sends or receives all of it before the deadline; throws PeerLost on close, reset or timeout. `tried`
+  /// names the exchange for the error text.
   void send_all(std::span<const std::byte> data, Deadline deadline, const std::string& tried);
   void receive_all(std::span<std::byte> data, Deadline deadline, const std::string& tried);
 
@@ -60,7 +62,8 @@ struct Address {
   std::uint16_t port;
 };
 
-/// Resolves and connects; throws Error that names host, port, what came back (ECONNREFUSED …) and what to check.
+/// Resolves and connects; throws Error that names host, port, what came back (ECONNREFUSED …) and what to
+/// check.
 Socket connect_tcp(const Address& address, Deadline deadline);
 
 /// A listening socket. Port 0 asks the kernel for one.
@@ -77,8 +80,8 @@ class Listener {
   std::uint16_t port_ = 0;
 };
 
-/// Waits until `fd` has one of poll(2)'s `events` or the deadline passes; false on timeout. Throws Interrupted on
-/// a termination signal.
+/// Waits until `fd` has one of poll(2)'s `events` or the deadline passes; false on timeout. Throws
+/// Interrupted on a termination signal.
 bool wait_for(int fd, short events, Deadline deadline);
 
 }  // namespace gdrbench::wire

@@ -20,7 +20,7 @@ int main() {
   }
   responder.join();
   std::sort(run.samples_us.begin(), run.samples_us.end());
-  std::printf("gdrbench %s: tcp p50 %.1f us, verified %d\n", gdrbench::version, run.samples_us[run.samples_us.size() / 2],
-              run.verified);
+  std::printf("gdrbench %s: tcp p50 %.1f us, verified %d\n", gdrbench::version,
+              run.samples_us[run.samples_us.size() / 2], run.verified);
   return run.verified ? 0 : 1;
 }
