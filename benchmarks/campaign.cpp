@@ -75,9 +75,24 @@ std::string flag_value(const std::vector<std::string>& flags, const std::string&
   return value;
 }
 
+// Flags that the library takes and that would leave us without the repetitions, or abort the process.
+void check_flags(const std::vector<std::string>& flags) {
+  for (const std::string& flag : flags)
+    if (flag.find("aggregates_only") != std::string::npos && !flag.ends_with("=false"))
+      throw UsageError(fmt::format("{}: results keep every repetition, so this flag is refused", flag));
+  const std::string count = flag_value(flags, "benchmark_repetitions", "5");
+  if (count.empty() || count.size() > 4 || count.find_first_not_of("0123456789") != std::string::npos ||
+      std::stoi(count) < 1)
+    throw UsageError(fmt::format("--benchmark_repetitions={}: give a whole number from 1 to 9999", count));
+  const std::string format = flag_value(flags, "benchmark_format", "console");
+  if (format != "console" && format != "json" && format != "csv")
+    throw UsageError(fmt::format("--benchmark_format={}: use one of console, json, csv", format));
+}
+
 void initialise_library(const std::vector<std::string>& user_flags) {
-  std::vector<std::string> arguments{"gdrbench", "--benchmark_repetitions=5",
-                                     "--benchmark_enable_random_interleaving=true"};
+  // The library keeps pointing to the first one.
+  static std::vector<std::string> arguments;
+  arguments = {"gdrbench", "--benchmark_repetitions=5", "--benchmark_enable_random_interleaving=true"};
   arguments.insert(arguments.end(), user_flags.begin(), user_flags.end());
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
@@ -86,7 +101,10 @@ void initialise_library(const std::vector<std::string>& user_flags) {
   int argc = static_cast<int>(arguments.size());
   benchmark::Initialize(&argc, argv.data());
   if (argc > 1)
-    throw UsageError(fmt::format("Google Benchmark does not know '{}'; see --help_benchmark", argv[1]));
+    throw UsageError(fmt::format(
+        "Google Benchmark does not know '{}'; known ones are --benchmark_filter, --benchmark_repetitions, "
+        "--benchmark_min_time, --benchmark_format, --benchmark_out and those in its manual",
+        argv[1]));
 }
 
 // Seconds that a run must last for all of them to fit the budget. A repetition lasts 1.4 times that on
@@ -167,12 +185,13 @@ std::exception_ptr run_point(std::vector<CaseRun>& cases, double min_time, bool 
 CampaignOutcome run_campaign(Session& session, const std::vector<Point>& points,
                              const MeasureOptions& options, const Discovery& discovery,
                              const CampaignOptions& campaign, ResultDocument& document) {
+  check_flags(campaign.benchmark_flags);
   initialise_library(campaign.benchmark_flags);
   const bool display_wanted = !flag_value(campaign.benchmark_flags, "benchmark_format", "").empty();
   std::unique_ptr<benchmark::BenchmarkReporter> display(
       display_wanted ? benchmark::CreateDefaultDisplayReporter() : nullptr);
   Gatherer gatherer(display.get());
-  const double repetitions = std::stod(flag_value(campaign.benchmark_flags, "benchmark_repetitions", "5"));
+  const double repetitions = std::stoi(flag_value(campaign.benchmark_flags, "benchmark_repetitions", "5"));
   const bool time_given = !flag_value(campaign.benchmark_flags, "benchmark_min_time", "").empty();
   std::size_t cases_left = 0;
   for (const Point& point : points) cases_left += point.size();

@@ -143,6 +143,9 @@ Discovery discover(Session& session, const json& this_end, const MeasureOptions&
       found.skipped.push_back({path, reason});
     }
   }
+  // Without a verbs path, nothing was measured on a fabric.
+  if (std::none_of(found.paths.begin(), found.paths.end(), uses_verbs)) found.fabric = {};
+  if (std::all_of(found.paths.begin(), found.paths.end(), is_baseline)) found.memory_note.clear();
   for (const Path path : options.required)
     for (const SkippedPath& skipped : found.skipped)
       if (skipped.path == path)

@@ -30,8 +30,8 @@ struct EndResult {
   double elapsed_s = 0;  ///< timed part, by this end's clock
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
-  CpuUsage cpu;
-  std::vector<double> samples_us;  ///< latency, initiator only: one a round trip, in order
+  CpuUsage cpu{};
+  std::vector<double> samples_us{};  ///< latency, initiator only: one a round trip, in order
 };
 
 /// Exact percentiles over all samples, microseconds. pXX is the smallest sample that at least XX % are ≤ to
@@ -45,9 +45,9 @@ struct RunResult {
   std::uint64_t iterations = 0;
   double elapsed_s = 0;
   std::uint64_t payload_bytes = 0;  ///< moved in the measured direction(s)
-  std::vector<double> samples_us;
-  CpuUsage initiator;
-  CpuUsage responder;
+  std::vector<double> samples_us{};
+  CpuUsage initiator{};
+  CpuUsage responder{};
   bool verified = false;
   std::string started;  ///< RFC 3339, UTC
 };

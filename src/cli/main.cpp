@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -55,15 +57,22 @@ int run(int argc, char** argv) {
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : static_cast<int>(ExitStatus::usage);
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    throw UsageError(fmt::format("{}; see --help", error.what()));
   }
   return chosen();
+}
+
+// A descriptor that is closed at the start would be given to the next socket, and output would go there.
+void open_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) std::abort();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_descriptors();
   gdrbench::handle_termination_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes then is an error of the write, which names the file
   try {

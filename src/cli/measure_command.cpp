@@ -100,6 +100,11 @@ std::exception_ptr shortfall(const ResultDocument& document, const benchmarks::D
       "no case was measured: does --benchmark_filter match one, and is --benchmark_repetitions above 0?");
 }
 
+// Bytes that are not UTF-8, such as those of an odd file name in the command line, must not cost the file.
+std::string as_text(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 // Writes all files that were asked for and the table. The files come first, so that they are kept even where
 // standard output is gone; each is tried whatever became of the others. Returns the failure to end with.
 std::exception_ptr hand_over(const ResultDocument& document, const Command& command,
@@ -117,12 +122,12 @@ std::exception_ptr hand_over(const ResultDocument& document, const Command& comm
       return false;
     }
   };
-  const bool kept = !flags.out.empty() &&
-                    attempt([&] { write_file_atomically(flags.out, to_json(document).dump(2) + "\n"); });
+  const bool kept =
+      !flags.out.empty() && attempt([&] { write_file_atomically(flags.out, as_text(to_json(document))); });
   if (!benchmark_out.empty())
     attempt([&] {
       const nlohmann::ordered_json own{{"context", document.context}, {"benchmarks", document.benchmarks}};
-      write_file_atomically(benchmark_out, own.dump(2) + "\n");
+      write_file_atomically(benchmark_out, as_text(own));
     });
   if (!flags.samples.empty()) attempt([&] { write_samples(flags.samples, document); });
 
@@ -152,6 +157,8 @@ int measure(const Command& command, const MeasureFlags& flags, const std::string
   benchmarks::MeasureOptions options = read_measure_flags(flags);
   options.suites = command.suites;
   const std::string benchmark_out = take_benchmark_out(benchmark_flags);
+  if (!flags.out.empty() && (flags.out == flags.samples || flags.out == benchmark_out))
+    throw UsageError(fmt::format("{}: two results cannot go to one file", flags.out));
   for (const std::string& file : {flags.out, flags.samples, benchmark_out})
     if (!file.empty()) check_writable(file);
 
@@ -199,7 +206,7 @@ void add_measure_commands(CLI::App& app, Action& chosen, const std::string& comm
     auto flags = std::make_shared<MeasureFlags>();
     CLI::App* added = app.add_subcommand(command.name, command.help);
     const bool has_bandwidth = command.suites.back() == Suite::bandwidth;
-    add_measure_flags(*added, *flags, has_bandwidth);
+    add_measure_flags(*added, *flags, command.suites.front() == Suite::latency, has_bandwidth);
     added->callback(
         [=, &chosen] { chosen = [=] { return measure(command, *flags, command_line, benchmark_flags); }; });
   }

@@ -50,7 +50,7 @@ constexpr SmallNumber small_numbers[] = {
 
 }  // namespace
 
-void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_bandwidth) {
+void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_latency, bool has_bandwidth) {
   auto& options = flags.options;
   auto& verbs = options.verbs;
   command.add_option("HOST", flags.host, "The node on which `gdrbench serve` runs: HOST or HOST:PORT");
@@ -63,14 +63,19 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_bandwidt
 
   const char* what = "What to measure";
   const auto list = [&](const char* flag, std::vector<std::string>& into, const std::string& help) {
-    command.add_option(flag, into, help)->delimiter(',')->group(what);
+    command.add_option(flag, into, help)
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("LIST")
+        ->group(what);
   };
   list("--paths", flags.paths, "Of " + names<Path>() + " (default tcp,rdma,gdr)");
   list("--require", flags.required, "Paths that must run; exit status 3 if one cannot");
   list("--op", flags.ops, "Of " + names<Op>() + " (default send)");
   list("--completion", flags.completions, "Of " + names<CompletionMode>() + " (default poll)");
   command
-      .add_option("--sizes", flags.sizes, "Message sizes: 8,4k,1M or 8:64M:x2; k, M and G are powers of 1024")
+      .add_option("--sizes", flags.sizes,
+                  "Message sizes: 8,4k,1M or 8:64M:x2; k, M, G and T are powers of 1024")
       ->group(what);
   if (has_bandwidth) {
     list("--direction", flags.directions, "Of " + names<Direction>() + " (default forward,reverse)");
@@ -104,7 +109,10 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_bandwidt
   command.add_option("--fabric", flags.fabric, "auto, hardware, soft-roce or softverbs")
       ->capture_default_str()
       ->group(where);
-  command.add_option("--device", options.device, "RDMA device of this end")->group(where);
+  command
+      .add_option("--device", options.device,
+                  "RDMA device of this end (default: the first usable one, hardware first)")
+      ->group(where);
   command.add_option("--peer-device", options.peer_device, "RDMA device of the other end")->group(where);
   command.add_option("--gpu", options.gpu, "GPU of this end")->capture_default_str()->group(where);
   command.add_option("--peer-gpu", options.peer_gpu, "GPU of the other end")
@@ -140,7 +148,8 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_bandwidt
 
   const char* results = "Results";
   command.add_option("--out", flags.out, "Write the result file (JSON)")->group(results);
-  command.add_option("--samples", flags.samples, "Write every latency sample (CSV)")->group(results);
+  if (has_latency)
+    command.add_option("--samples", flags.samples, "Write every latency sample (CSV)")->group(results);
   command.footer(
       "Every --benchmark_* flag goes to Google Benchmark: --benchmark_repetitions=9, "
       "--benchmark_min_time=1,\n"
@@ -160,9 +169,8 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
   if (flags.memory) options.memory = from_name<MemoryKind>(*flags.memory);
   if (flags.fabric != "auto") {
+    if (flags.fabric == "none") throw UsageError("--fabric none: use --paths tcp to leave RDMA out");
     options.fabric = from_name<FabricKind>(flags.fabric);
-    if (*options.fabric == FabricKind::none)
-      throw UsageError("--fabric none: use --paths tcp to leave RDMA out");
   }
   options.staging.variant = from_name<Staging>(flags.staging);
   if (flags.chunk) options.staging.chunk_bytes = parse_size(*flags.chunk);

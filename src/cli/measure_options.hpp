@@ -26,7 +26,7 @@ struct MeasureFlags {
   benchmarks::MeasureOptions options;  ///< what CLI11 reads straight into place
 };
 
-void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_bandwidth);
+void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_latency, bool has_bandwidth);
 
 /// Throws UsageError.
 benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags);

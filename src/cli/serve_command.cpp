@@ -47,7 +47,8 @@ int serve(const Flags& flags) {
     std::fflush(stdout);
   };
   Server server(options);
-  fmt::print("gdrbench serve: listening on {}, port {}. On the other node:\n\n", flags.bind, server.port());
+  fmt::print("gdrbench serve: listening on {}, port {}. {}:\n\n", flags.bind, server.port(),
+             is_loopback(flags.bind) ? "From this machine" : "On the other node");
   const std::string port = server.port() == default_port ? "" : fmt::format(" --port {}", server.port());
   const std::string key = fresh_key ? fmt::format("GDRBENCH_KEY={} ", options.key) : "";
   const std::string file = fresh_key || options.key.empty() ? "" : " --key-file FILE";

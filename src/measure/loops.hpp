@@ -56,6 +56,16 @@ void turn(P& path, Watch& watch, CompletionMode mode, Condition condition) {
   if (!turn_until(path, watch, mode, condition)) throw PeerSpoke();
 }
 
+/// Posts message number `index` of the round, all segments of it.
+template <class P>
+void post_message(P& path, Watch& watch, CompletionMode mode, std::uint64_t index) {
+  turn(path, watch, mode, [&] {
+    while (path.posted() <= index && path.try_post()) {
+    }
+    return path.posted() > index;
+  });
+}
+
 /// Serves the initiator's one-sided operations until it says that the run is over. A NIC needs no help with
 /// them, so this end sleeps, whatever the completion mode; sockets need this process.
 template <class P>
@@ -106,7 +116,7 @@ EndResult initiate_latency(P& path, const LoopPlan& plan, Watch& watch) {
       meter.start();
       times_us[0] = now_us();
     }
-    turn(path, watch, plan.c.completion, [&] { return path.try_post(); });
+    post_message(path, watch, plan.c.completion, i);
     turn(path, watch, plan.c.completion, [&] { return (reads ? path.done() : path.accepted()) > i; });
     if (i >= warmup) times_us[i - warmup + 1] = now_us();
   }
@@ -130,7 +140,7 @@ EndResult respond_latency(P& path, const LoopPlan& plan, Watch& watch) {
   for (std::uint64_t i = 0; i < trips; ++i) {
     if (i == warmup) meter.start();
     turn(path, watch, plan.c.completion, [&] { return path.accepted() > i; });
-    turn(path, watch, plan.c.completion, [&] { return path.try_post(); });
+    post_message(path, watch, plan.c.completion, i);
   }
   EndResult result = finish(path, meter);
   drain(path, plan.c.completion, trips);

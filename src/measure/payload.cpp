@@ -2,6 +2,7 @@
 
 #include "gdrbench/error.hpp"
 #include "measure/runner.hpp"
+#include "path/bounce.hpp"
 #include "path/layout.hpp"
 
 namespace gdrbench::measure {
@@ -34,6 +35,10 @@ std::uint64_t payload_bytes(const Case& c) {
     sides = std::max(sides, mine);
   }
   return sides * path::layout_of(c).bytes();
+}
+
+std::uint64_t bounce_bytes(const Case& c) {
+  return is_staged(c.path) ? path::bounce_layout(c).bytes() * c.queue_pairs : 0;
 }
 
 void provide_payload(const Case& c, path::Flow flow, Payload& payload) {

@@ -50,4 +50,7 @@ std::unique_ptr<Runner> make_runner(const Case& c, Role role, Payload& payload);
 /// Bytes of payload memory that one end allocates for the case (outgoing plus incoming); for limits.
 std::uint64_t payload_bytes(const Case& c);
 
+/// Bytes of bounce memory that one end allocates for the case beside its payload; 0 for direct paths.
+std::uint64_t bounce_bytes(const Case& c);
+
 }  // namespace gdrbench::measure

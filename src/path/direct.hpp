@@ -69,7 +69,7 @@ class Direct {
   /// Begins a round and posts its first receives. The previous round is over.
   void start(const Round& round) {
     round_ = round;
-    done_ = accepted_ = tokens_before_ = tokens_after_ = 0;
+    posted_ = done_ = accepted_ = tokens_before_ = tokens_after_ = 0;
     next_lane_ = 0;
     for (std::uint32_t l = 0; l < layout_.lanes; ++l) {
       Lane& lane = lanes_[l];
@@ -107,7 +107,7 @@ class Direct {
     std::array<wire::Completion, 16> batch;
     const std::size_t count = wire_->poll(batch);
     for (std::size_t i = 0; i < count; ++i) take(batch[i]);
-    bool moved = count > 0;
+    bool moved = count > 0 || stir_.moved(*wire_);
     if (polls_memory_ && accepted_ < round_.accepts && tail_arrived()) {
       ++accepted_;
       moved = true;
@@ -116,6 +116,7 @@ class Direct {
   }
 
   void wait(int extra_fd, int timeout_ms) { wire_->wait(extra_fd, timeout_ms); }
+  std::uint64_t posted() const { return posted_; }      ///< messages posted whole
   std::uint64_t done() const { return done_; }          ///< posted messages that completed
   std::uint64_t accepted() const { return accepted_; }  ///< messages that arrived here
   bool token_before_arrived() const { return tokens_before_ == layout_.lanes; }
@@ -183,6 +184,7 @@ class Direct {
     ++lane.posted;
     if (last) {
       ++lane.message;
+      ++posted_;
       lane.segment = 0;
     } else {
       ++lane.segment;
@@ -251,7 +253,8 @@ class Direct {
   bool inline_ = false, on_gpu_ = false, polls_memory_ = false, failed_by_flush_ = false;
   Round round_;
   std::vector<Lane> lanes_;
-  std::uint64_t done_ = 0, accepted_ = 0, tokens_before_ = 0, tokens_after_ = 0;
+  Stir<W> stir_;
+  std::uint64_t posted_ = 0, done_ = 0, accepted_ = 0, tokens_before_ = 0, tokens_after_ = 0;
   std::string failure_;
 };
 

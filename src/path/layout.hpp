@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "gdrbench/case.hpp"
 
@@ -69,6 +70,23 @@ struct Round {
   std::uint64_t accepts = 0;
   bool token_before = false;
   bool token_after = false;
+};
+
+/// Tells a slow wire from a dead one: whether bytes have moved since the last look, where the wire can say,
+/// though no message is complete yet.
+template <class W>
+class Stir {
+ public:
+  bool moved(const W& wire) {
+    if constexpr (requires { wire.bytes_moved(); }) {
+      const std::uint64_t before = std::exchange(seen_, wire.bytes_moved());
+      return seen_ != before;
+    }
+    return false;
+  }
+
+ private:
+  std::uint64_t seen_ = 0;
 };
 
 }  // namespace gdrbench::path

@@ -89,7 +89,7 @@ class Staged {
         failed_by_flush_ = c.status == wire::flush_status;
       }
     }
-    bool moved = count > 0;
+    bool moved = count > 0 || stir_.moved(*wire_);
     for (StagedLane<W>& lane : lanes_) {
       moved |= lane.advance();
       if (failure_.empty() && !lane.failure().empty()) failure_ = lane.failure();
@@ -104,6 +104,7 @@ class Staged {
     wire_->wait(extra_fd, timeout_ms);
   }
 
+  std::uint64_t posted() const { return sum(&StagedLane<W>::posted); }
   std::uint64_t done() const { return sum(&StagedLane<W>::done); }
   std::uint64_t accepted() const { return sum(&StagedLane<W>::accepted); }
   bool token_before_arrived() const { return tokens_arrived(tokens_expected_before_); }
@@ -147,6 +148,7 @@ class Staged {
   Buffer bounce_;
   wire::Region region_;
   std::vector<StagedLane<W>> lanes_;
+  Stir<W> stir_;
   std::size_t next_lane_ = 0;
   std::uint64_t tokens_expected_before_ = 0, tokens_expected_after_ = 0;
   std::string failure_;

@@ -89,6 +89,7 @@ class StagedLane {
     }
   }
 
+  std::uint64_t posted() const { return posted_; }
   std::uint64_t done() const { return messages(done_chunks()) - done_before_; }
   std::uint64_t accepted() const { return messages(accepted_chunks()) - accepted_before_; }
   std::uint64_t tokens() const { return tokens_; }
@@ -204,37 +205,43 @@ class StagedLane {
     auto& cell = *reinterpret_cast<std::uint64_t*>(bounce_.address + slots_.arrival());
     const std::uint64_t bits = std::atomic_ref<std::uint64_t>(cell).load(std::memory_order_acquire);
     const auto arrival = std::bit_cast<Arrival>(bits);
-    catch_up(peer_freed_, arrival.freed);
-    return catch_up(arrived_, arrival.chunks);
+    catch_up(peer_freed_, arrival.freed, on_wire_);
+    return catch_up(arrived_, arrival.chunks, staged_in_ + slots_.incoming_slots);
   }
 
   void received(const wire::Completion& c) {
     if (c.has_immediate) {
-      catch_up(peer_freed_, c.immediate);
+      if (!may_arrive(Op::write_imm)) return;
+      catch_up(peer_freed_, c.immediate, on_wire_);
       ++arrived_;
     } else {
       ChunkHeader header;
+      if (c.length < sizeof header) return distrust();
       std::memcpy(&header, bounce_.address + slots_.receive(c.id) - sizeof header, sizeof header);
       switch (header.kind) {
         case ChunkHeader::Kind::data:
-          catch_up(peer_freed_, header.value);
+          if (!may_arrive(Op::send) || c.length != sizeof header + chunk_length(arrived_)) return distrust();
+          catch_up(peer_freed_, header.value, on_wire_);
           arrived_slots_[arrived_++ % arrived_slots_.size()] = c.id;
           return;  // posted again when the slot has been copied
         case ChunkHeader::Kind::credit:
-          catch_up(peer_freed_, header.value);
+          catch_up(peer_freed_, header.value, reads_ ? staged_out_ : on_wire_);
           break;
         case ChunkHeader::Kind::token:
           ++tokens_;
           break;
         case ChunkHeader::Kind::ready:
-          catch_up(peer_ready_, header.value);
+          catch_up(peer_ready_, header.value, requested_ * slots_.chunks_per_message);
           break;
         case ChunkHeader::Kind::request: {
+          if (!reads_ || ends_.outgoing == nullptr) return distrust();
           std::uint64_t asked = messages(wanted_);
-          catch_up(asked, header.value);
+          catch_up(asked, header.value, messages(peer_freed_ + slots_.incoming_slots) + depth_);
           wanted_ = asked * slots_.chunks_per_message;
           break;
         }
+        default:
+          return distrust();
       }
     }
     post_receive(c.id);
@@ -324,12 +331,28 @@ class StagedLane {
     std::memcpy(destination, &value, sizeof value);
   }
 
+  // A chunk for this end, with a slot that the peer has been given.
+  bool may_arrive(Op op) {
+    const bool may = op_ == op && ends_.incoming != nullptr && arrived_ - staged_in_ < slots_.incoming_slots;
+    if (!may) distrust();
+    return may;
+  }
+  // What the peer said cannot be; nothing of it is used.
+  void distrust() {
+    if (failure_.empty()) failure_ = "the other end broke the protocol of the staged path";
+  }
+
   // Counters travel as 32 bits; less than 2^31 are ever under way, so the signed difference is exact. Old
-  // news, such as an Arrival that a credit has overtaken, changes nothing.
-  static bool catch_up(std::uint64_t& counter, std::uint32_t told) {
+  // news, such as an Arrival that a credit has overtaken, changes nothing; more than `most` is a lie.
+  bool catch_up(std::uint64_t& counter, std::uint32_t told, std::uint64_t most) {
     const auto difference = static_cast<std::int32_t>(told - static_cast<std::uint32_t>(counter));
     if (difference <= 0) return false;
-    counter += static_cast<std::uint32_t>(difference);
+    const std::uint64_t risen = counter + static_cast<std::uint32_t>(difference);
+    if (risen > most) {
+      distrust();
+      return false;
+    }
+    counter = risen;
     return true;
   }
 

@@ -72,11 +72,11 @@ Json case_json(const CaseResult& result) {
           {"registration", to_string(result.registration)},
           {"completion", to_string(c.completion)},
           {"size_bytes", c.size_bytes},
-          {"depth", c.depth},
+          {"depth", c.suite == Suite::latency ? 1 : c.depth},
           {"queue_pairs", c.queue_pairs},
           {"direction", to_string(c.direction)},
           {"staging", staging},
-          {"footprint_bytes", c.footprint_bytes},
+          {"footprint_bytes", c.suite == Suite::latency ? c.size_bytes : c.footprint_bytes},
           {"proof", result.proof},
           {"repetitions", repetitions}};
 }
@@ -87,7 +87,7 @@ Json series_json(const Case& c) {
           {"op", to_string(c.op)},
           {"memory", to_string(c.memory)},
           {"completion", to_string(c.completion)},
-          {"depth", c.depth},
+          {"depth", c.suite == Suite::latency ? 1 : c.depth},
           {"queue_pairs", c.queue_pairs},
           {"direction", to_string(c.direction)},
           {"staging", to_string(c.staging.variant)}};

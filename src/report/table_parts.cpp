@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "gdrbench/size.hpp"
+#include "report/figures.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
 
@@ -44,11 +46,55 @@ std::string repetitions_text(const ResultDocument& document) {
   return fmt::format("{} to {} repetitions", fewest, most);
 }
 
+// Settings of the bandwidth cases that are not the defaults, where all cases share them; distinction() tells
+// those that differ.
+std::string settings_text(const ResultDocument& document) {
+  const Case defaults;
+  std::vector<Case> cases;
+  for (const CaseResult& result : document.cases) cases.push_back(result.test_case);
+  const auto shared = [&](auto field) {
+    return !cases.empty() && field(cases.front()) != field(defaults) &&
+           std::all_of(cases.begin(), cases.end(),
+                       [&](const Case& c) { return field(c) == field(cases.front()); });
+  };
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : " · ") + part; };
+  if (shared([](const Case& c) { return c.staging.variant; }))
+    add(fmt::format("staging {}", to_string(cases.front().staging.variant)));
+  if (shared([](const Case& c) { return c.staging.chunk_bytes; }))
+    add(fmt::format("chunk {}", format_size(cases.front().staging.chunk_bytes)));
+  if (shared([](const Case& c) { return c.depth; })) add(fmt::format("depth {}", cases.front().depth));
+  if (shared([](const Case& c) { return c.queue_pairs; }))
+    add(fmt::format("{} queue pairs", cases.front().queue_pairs));
+  return text;
+}
+
+// A thread that polls keeps a core busy, unless it is not given one.
+std::string busy_text(const ResultDocument& document) {
+  constexpr double enough_pct = 90;
+  double least_pct = 100;
+  for (const CaseResult& result : document.cases) {
+    if (result.test_case.completion != CompletionMode::poll || result.test_case.suite != Suite::latency)
+      continue;
+    if (result.test_case.op == Op::read) continue;  // its target may sleep
+    const std::vector<Figures> repetitions = figures(result);
+    for (const CpuFigures Figures::*end : {&Figures::initiator, &Figures::responder})
+      if (const auto pct = median_of(repetitions, [&](const Figures& f) { return busy_pct(f.*end); }))
+        least_pct = std::min(least_pct, *pct);
+  }
+  if (least_pct >= enough_pct) return "";
+  return fmt::format(
+      "a polling end had only {:.0f} % of a core: the machine is busy or has too few cores, and latencies "
+      "are the "
+      "scheduler's; try --completion event",
+      least_pct);
+}
+
 }  // namespace
 
 std::string table_head(const ResultDocument& document, const TableOptions& options) {
   std::vector<std::string> parts = {fabric_text(document.fabric), names_of(document, &Case::memory),
-                                    names_of(document, &Case::completion)};
+                                    names_of(document, &Case::completion), settings_text(document)};
   if (!options.peer.empty()) parts.push_back("peer " + options.peer);
   std::erase(parts, "");
   return wrap(options.title + "      ", parts, {.separator = " · ", .indent = 2, .width = options.width});
@@ -63,7 +109,9 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
                                     [](const CaseResult& result) { return !result.repetitions.empty(); });
   if (measured) {
     text += '\n';
-    paragraph("", "CPU: initiator + responder, user and system time; % is of one core. Figures are medians.");
+    paragraph("",
+              "Medians of the repetitions; min and max are over all of them, ratios are geometric means over "
+              "pairs. CPU: initiator + responder, user and system time; % is of one core.");
   } else {
     text += "no results\n";
   }
@@ -82,6 +130,7 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
   for (const auto& [paths, reason] : skipped) paragraph(paths + " skipped: ", reason);
 
   if (!options.note.empty()) paragraph("", options.note);
+  if (const std::string busy = busy_text(document); !busy.empty()) paragraph("note: ", busy);
   if (!document.complete)
     paragraph("incomplete: ",
               document.incomplete_reason.empty() ? "stopped early" : document.incomplete_reason);
@@ -99,7 +148,7 @@ std::string distinction(const Case& c, std::span<const Case> all) {
   const auto add = [&](bool shown, const std::string& part) {
     if (shown) text += " " + part;
   };
-  add(differs([](const Case& x) { return x.direction; }), std::string(to_string(c.direction)));
+  add(c.suite == Suite::bandwidth, std::string(to_string(c.direction)));
   add(differs([](const Case& x) { return is_baseline(x.path) ? MemoryKind::host : x.memory; }),
       std::string(to_string(c.memory)));
   add(differs([](const Case& x) { return x.completion; }), std::string(to_string(c.completion)));

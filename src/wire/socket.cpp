@@ -290,8 +290,11 @@ Socket Listener::accept(Deadline deadline) {
         return Socket(std::move(fd));
       }
       // Out of descriptors or memory: the connection stays queued, so poll would return at once for ever.
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+      const int error = errno;
+      if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
         std::this_thread::sleep_for(50ms);
+        throw SystemError(error, "cannot accept a connection", error == EMFILE ? "raise ulimit -n" : "");
+      }
     }
   } catch (const Interrupted&) {  // an empty socket says so
   }

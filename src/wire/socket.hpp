@@ -72,7 +72,8 @@ class Listener {
   explicit Listener(const Address& address);
   std::uint16_t port() const { return port_; }
   int fd() const { return fd_.get(); }
-  /// The next connection, or an empty socket when the deadline passes or a signal arrives.
+  /// The next connection, or an empty socket when the deadline passes or a signal arrives. Throws
+  /// SystemError when this process or host has no descriptor or memory for it; it stays queued.
   Socket accept(Deadline deadline);
 
  private:

@@ -32,7 +32,7 @@ FrameHeader::Kind kind_of(Op op) {
 }  // namespace
 
 TcpLane::TcpLane(Socket socket, std::uint32_t index, const std::vector<Region>& regions)
-    : socket_(std::move(socket)), index_(index), regions_(&regions) {}
+    : socket_(std::move(socket)), peer_(socket_.peer_address()), index_(index), regions_(&regions) {}
 
 int TcpLane::post_send(const SendRequest& request, std::size_t capacity, std::deque<Completion>& completed) {
   if (pending_ >= capacity) return ENOMEM;
@@ -104,6 +104,7 @@ bool TcpLane::write_one(Outgoing& out, std::deque<Completion>& completed) {
       lost(errno, "sending");
     }
     out.sent += static_cast<std::uint64_t>(n);
+    bytes_moved_ += static_cast<std::uint64_t>(n);
     if (out.sent < length) return false;  // the socket is full
   }
   if (out.completes) {
@@ -136,6 +137,7 @@ bool TcpLane::read_in(std::deque<Completion>& completed) {
     return false;
   }
   const auto got = static_cast<std::uint64_t>(n);
+  bytes_moved_ += got;
   const std::uint64_t direct = std::min(got, wanted);
   placed_ += direct;
   buffer_end_ = got - direct;
@@ -178,7 +180,7 @@ bool TcpLane::begin_frame(std::deque<Completion>& completed) {
       if (receives_.empty()) return false;
       if (incoming_.length > receives_.front().length)
         throw Error(fmt::format("{}: message of {} bytes is longer than the posted receive of {} bytes",
-                                socket_.peer_address(), incoming_.length, receives_.front().length));
+                                peer_, incoming_.length, receives_.front().length));
       destination_ = receives_.front().address;
       break;
     case Kind::write_imm:
@@ -188,6 +190,7 @@ bool TcpLane::begin_frame(std::deque<Completion>& completed) {
       destination_ = resolve(incoming_);
       break;
     case Kind::read_request: {
+      if (outgoing_.size() >= most_queued) return false;  // until this end has sent some of its answers
       Outgoing out;
       out.header = {.kind = Kind::read_response, .length = incoming_.length};
       out.request.address = resolve(incoming_);
@@ -200,12 +203,12 @@ bool TcpLane::begin_frame(std::deque<Completion>& completed) {
     }
     case Kind::read_response:
       if (reads_.empty() || reads_.front().length != incoming_.length)
-        throw Error(fmt::format("{}: answer to a read that was not asked for", socket_.peer_address()));
+        throw Error(fmt::format("{}: answer to a read that was not asked for", peer_));
       destination_ = reads_.front().address;
       break;
     default:
-      throw Error(fmt::format("{}: unknown frame kind {}", socket_.peer_address(),
-                              static_cast<std::uint32_t>(incoming_.kind)));
+      throw Error(
+          fmt::format("{}: unknown frame kind {}", peer_, static_cast<std::uint32_t>(incoming_.kind)));
   }
   place_ = Place::payload;
   placed_ = 0;
@@ -241,12 +244,12 @@ std::byte* TcpLane::resolve(const FrameHeader& header) const {
         header.length <= region.length - (header.address - base))
       return region.address + (header.address - base);
   }
-  throw Error(fmt::format("{}: access to {} bytes that are not registered (rkey {})", socket_.peer_address(),
-                          header.length, header.rkey));
+  throw Error(fmt::format("{}: access to {} bytes that are not registered (rkey {})", peer_, header.length,
+                          header.rkey));
 }
 
 void TcpLane::lost(int error, const char* tried) const {
-  throw PeerLost(fmt::format("TCP wire to {}: {}: {}", socket_.peer_address(), tried,
+  throw PeerLost(fmt::format("TCP wire to {}: {}: {}", peer_, tried,
                              error == 0 ? "the peer closed the connection" : errno_name(error)));
 }
 

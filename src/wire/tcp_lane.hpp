@@ -35,6 +35,7 @@ class TcpLane {
   int post_receive(const ReceiveRequest& request, std::size_t capacity);
   /// Moves what the socket takes and gives, and appends what finished.
   void progress(std::deque<Completion>& completed);
+  std::uint64_t bytes_moved() const { return bytes_moved_; }
   bool wants_to_write() const { return !outgoing_.empty(); }
   const Socket& socket() const { return socket_; }
 
@@ -48,6 +49,7 @@ class TcpLane {
   enum class Place : std::uint8_t { header, payload };
 
   static constexpr std::size_t small_payload = 512;
+  static constexpr std::size_t most_queued = 16384;  ///< frames; more than any two ends agree on
   ssize_t send_small(const Outgoing& out) const;
   ssize_t send_rest(Outgoing& out) const;
   ssize_t receive_payload(std::uint64_t wanted);
@@ -61,9 +63,11 @@ class TcpLane {
   [[noreturn]] void lost(int error, const char* tried) const;
 
   Socket socket_;
+  std::string peer_;  ///< its address, known also when the connection is gone
   std::uint32_t index_;
   const std::vector<Region>* regions_;
-  std::size_t pending_ = 0;  ///< requests of this end that have not completed
+  std::uint64_t bytes_moved_ = 0;  ///< either way
+  std::size_t pending_ = 0;        ///< requests of this end that have not completed
   std::deque<Outgoing> outgoing_;
   std::deque<SendRequest> reads_;  ///< waiting for their response, in order
   std::deque<ReceiveRequest> receives_;

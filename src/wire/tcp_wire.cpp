@@ -100,6 +100,12 @@ std::uint64_t TcpWire::max_message() const {
   return (std::uint64_t{1} << 31) - 4096;
 }
 
+std::uint64_t TcpWire::bytes_moved() const {
+  std::uint64_t sum = 0;
+  for (const TcpLane& lane : lanes_) sum += lane.bytes_moved();
+  return sum;
+}
+
 nlohmann::json TcpWire::describe() const {
   nlohmann::json described{{"wire", "tcp"}, {"sockets", lanes_.size()}};
   if (lanes_.empty()) return described;

@@ -29,6 +29,8 @@ class TcpWire {
   std::uint64_t max_message() const;
   std::uint32_t inline_bytes() const { return 0; }
   nlohmann::json describe() const;
+  /// Either way, over all lanes: rises also while no message is complete.
+  std::uint64_t bytes_moved() const;
 
  private:
   void watch_lanes();

@@ -5,19 +5,34 @@
 #include <thread>
 
 #include "gdrbench/error.hpp"
+#include "measure/path_runner.hpp"
 #include "measure/runner.hpp"
+#include "path/direct.hpp"
+#include "wire/tcp_wire.hpp"
 
 namespace gdrbench::measure {
 namespace {
 
 using namespace std::chrono_literals;
 
+/// A TCP wire that must split messages, as RDMA devices must split long ones.
+class ShortTcpWire : public wire::TcpWire {
+ public:
+  using TcpWire::TcpWire;
+  std::uint64_t max_message() const { return 1000; }
+};
+using MakeRunner = std::unique_ptr<Runner> (*)(const Case&, Role, Payload&);
+std::unique_ptr<Runner> make_short_runner(const Case& c, Role role, Payload& payload) {
+  using Short = path::Direct<ShortTcpWire>;
+  return std::make_unique<PathRunner<ShortTcpWire, Short>>(c, role, payload, Short::wire_limits(c));
+}
+
 /// Both ends of a case in this process, each in a thread of its own, joined by real sockets.
 class TwoEnds {
  public:
-  explicit TwoEnds(const Case& c)
-      : initiator_(make_runner(c, Role::initiator, initiator_payload)),
-        responder_(make_runner(c, Role::responder, responder_payload)) {
+  explicit TwoEnds(const Case& c, MakeRunner make = make_runner)
+      : initiator_(make(c, Role::initiator, initiator_payload)),
+        responder_(make(c, Role::responder, responder_payload)) {
     wire::Listener listener({"127.0.0.1", 0});
     std::vector<wire::Socket> ours, theirs;
     for (std::uint32_t lane = 0; lane < c.queue_pairs; ++lane) {
@@ -111,6 +126,21 @@ TEST_P(RunnerCase, moves_every_byte_in_repeated_runs) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Tcp, RunnerCase, testing::ValuesIn(cases()), test_name);
+
+TEST(Runner, splits_messages_that_are_longer_than_the_wire_takes) {
+  for (const Op op : {Op::send, Op::write, Op::write_imm, Op::read})
+    for (const Suite suite : {Suite::latency, Suite::bandwidth}) {
+      TwoEnds ends({.suite = suite,
+                    .path = Path::tcp_wire,
+                    .op = op,
+                    .size_bytes = 30'001,
+                    .depth = 2,
+                    .footprint_bytes = 100'000},
+                   make_short_runner);
+      ends.run({.iterations = 9, .warmup = 2, .seed = 3});
+      EXPECT_EQ(ends.faults(), "") << to_string(op);
+    }
+}
 
 TEST(Runner, finds_a_byte_that_was_changed_after_it_arrived) {
   const Case c{.suite = Suite::bandwidth, .path = Path::tcp, .size_bytes = 5000, .footprint_bytes = 20'000};

@@ -21,14 +21,15 @@ TEST(ComparisonTable, shows_paths_side_by_side_with_ratio_marks_and_file) {
             R"(gdrbench compare node-b      fabric soft-roce rxe0 (functional, not a performance result)
   memory host · completion poll · peer node-b
 
-                                           tcp           rdma            gdr  gdr ÷ rdma [95 %]
-latency 8 B send       p50             41.0 µs        31.0 µs        28.5 µs  0.91 [0.89, 0.93]
-                       p99             81.2 µs        61.4 µs        56.4 µs  0.91 [0.89, 0.93]
-                       CPU %         100 + 100      100 + 100      100 + 100  1.00 [1.00, 1.00]
-bandwidth 4 MiB write  rate          1.10 GB/s      2.10 GB/s      3.20 GB/s  1.51 [1.47, 1.54]
-                       CPU s/GB  0.909 + 0.909  0.238 + 0.238  0.078 + 0.078  0.33 [0.32, 0.34]
+                                                   tcp           rdma            gdr  gdr ÷ rdma [95 %]
+latency 8 B send               p50             41.0 µs        31.0 µs        28.5 µs  0.91 [0.89, 0.93]
+                               p99             81.2 µs        61.4 µs        56.4 µs  0.91 [0.89, 0.93]
+                               CPU %         100 + 100      100 + 100      100 + 100  1.00 [1.00, 1.00]
+bandwidth 4 MiB write forward  rate          1.10 GB/s      2.10 GB/s      3.20 GB/s  1.51 [1.47, 1.54]
+                               CPU s/GB  0.909 + 0.909  0.238 + 0.238  0.078 + 0.078  0.33 [0.32, 0.34]
 
-CPU: initiator + responder, user and system time; % is of one core. Figures are medians.
+Medians of the repetitions; min and max are over all of them, ratios are geometric means over pairs.
+CPU: initiator + responder, user and system time; % is of one core.
 3 repetitions · result file out.json
 )");
 }
@@ -92,9 +93,8 @@ TEST(ComparisonTable, hardware_is_not_marked_functional_and_shows_where_the_path
   EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("beats")));
 }
 
-TEST(ComparisonTable, names_the_direction_only_when_there_are_several) {
+TEST(ComparisonTable, names_the_direction_of_bandwidth_alone) {
   ResultDocument document = sample::three_paths();
-  EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("forward")));
   CaseResult reverse = sample::bandwidth_case(Path::tcp, 4 << 20, {1e9});
   reverse.test_case.direction = Direction::reverse;
   document.cases.push_back(reverse);
@@ -102,6 +102,23 @@ TEST(ComparisonTable, names_the_direction_only_when_there_are_several) {
   EXPECT_THAT(table, HasSubstr("bandwidth 4 MiB write forward"));
   EXPECT_THAT(table, HasSubstr("bandwidth 4 MiB write reverse"));
   EXPECT_THAT(table, HasSubstr("latency 8 B send  "));
+}
+
+TEST(Tables, say_what_the_cases_share_that_is_no_default) {
+  ResultDocument document = sample::three_paths();
+  EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("depth")));
+  for (CaseResult& result : document.cases) result.test_case.depth = 64;
+  EXPECT_THAT(comparison_table(document, options), HasSubstr("depth 64"));
+}
+
+TEST(Tables, warn_when_a_polling_end_was_not_given_its_core) {
+  ResultDocument document = sample::three_paths();
+  EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("the machine is busy")));
+  for (RunResult& run : document.cases[0].repetitions) {
+    run.responder.user_s = 0.3 * run.responder.elapsed_s;
+    run.responder.system_s = 0;
+  }
+  EXPECT_THAT(comparison_table(document, options), HasSubstr("note: a polling end had only 30 % of a core"));
 }
 
 TEST(SuiteTable, has_one_row_a_case_with_percentiles_or_rates) {
@@ -118,10 +135,11 @@ latency         size      min      p50      p90      p99    p99.9      max      
 tcp      send    8 B  1.00 µs   550 µs   990 µs  1.09 ms  1.10 ms  1.20 ms  100 + 100
 tcp      send  4 KiB  3.00 µs  1.50 ms  2.70 ms  2.97 ms  3.00 ms  3.00 ms  100 + 100
 
-bandwidth           size      rate   Msg/s       CPU s/GB
-tcp        write  64 KiB  950 MB/s  14.5 k  0.526 + 0.526
+bandwidth                   size      rate   Msg/s       CPU s/GB
+tcp        write forward  64 KiB  950 MB/s  14.5 k  0.526 + 0.526
 
-CPU: initiator + responder, user and system time; % is of one core. Figures are medians.
+Medians of the repetitions; min and max are over all of them, ratios are geometric means over pairs.
+CPU: initiator + responder, user and system time; % is of one core.
 3 repetitions
 )");
 }
