@@ -71,7 +71,7 @@ void Acceptor::stop() {
 
 void Acceptor::accept_connections() {
   while (!is_ending() && !interrupted()) {
-    wire::Socket socket = listener_.accept(wire::after(check_interval));
+    wire::Socket socket = accept_one();
     reap(false);
     if (!socket) continue;
     std::string address = socket.peer_address();
@@ -91,6 +91,16 @@ void Acceptor::accept_connections() {
     }
   }
   reap(true);
+}
+
+// An empty socket when nobody came in time, or when a connection cannot be had, which each cause says once.
+wire::Socket Acceptor::accept_one() {
+  try {
+    return listener_.accept(wire::after(check_interval));
+  } catch (const SystemError& fault) {
+    if (accept_faults_.insert(fault.code()).second) log_(fault.what());
+    return {};
+  }
 }
 
 void Acceptor::reap(bool all) {

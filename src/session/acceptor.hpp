@@ -6,6 +6,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -51,6 +52,7 @@ class Acceptor {
   };
 
   void accept_connections();
+  wire::Socket accept_one();
   void reap(bool all);
   void greet(Stranger& stranger);
   void admit(Stranger& stranger, const nlohmann::json& hello, wire::Deadline deadline);
@@ -68,6 +70,7 @@ class Acceptor {
   std::optional<Served> served_;
   std::optional<Client> waiting_;  ///< admitted, not yet taken by next()
   std::list<Stranger> strangers_;
+  std::set<int> accept_faults_;  ///< errno values said once; used by thread_ alone
   std::thread thread_;
 };
 

@@ -11,24 +11,27 @@ namespace gdrbench::session {
 /// Half of the memory that the kernel could give to programs now (MemAvailable), bytes; the default limit.
 std::uint64_t half_of_available_memory();
 
-/// What the open cases of one client take of the server: payload memory and queue pairs, each with a limit.
-/// The payload is shared: a case that fits into the present buffers costs nothing more, one that makes them
-/// grow (or needs another kind of memory) costs new ones, and buffers stay for as long as a case uses them.
+/// What the open cases of one client take of the server: memory and queue pairs, each with a limit.
+/// The bounce memory of a staged case is its own. The payload is shared: a case that fits into the present
+/// buffers costs nothing more, one that makes them grow (or needs another kind of memory) costs new ones, and
+/// buffers stay for as long as a case uses them.
 class Budget {
  public:
-  Budget(std::uint64_t max_payload_bytes, std::uint32_t max_queue_pairs);
+  Budget(std::uint64_t max_bytes, std::uint32_t max_queue_pairs);
 
   struct Counters {
     std::uint64_t payload_bytes = 0;
+    std::uint64_t bounce_bytes = 0;
     std::uint32_t queue_pairs = 0;
+    std::uint64_t bytes() const { return payload_bytes + bounce_bytes; }
   };
   /// Gives back what it stands for when destroyed.
   class Hold;
   /// Throws Unavailable with the limit, what was asked for, and the flag of `gdrbench serve` that raises it.
-  std::unique_ptr<Hold> reserve(const Case& c, std::uint64_t payload_bytes);
+  std::unique_ptr<Hold> reserve(const Case& c, std::uint64_t payload_bytes, std::uint64_t bounce_bytes = 0);
   /// Once a runner has taken its share of payload(): counts what is really there, if that is more. Throws as
   /// above.
-  void settle(const Case& c);
+  void settle();
 
   measure::Payload& payload() { return payload_; }
   const Counters& used() const { return *used_; }
@@ -36,7 +39,9 @@ class Budget {
  private:
   struct Buffers;
 
-  std::uint64_t max_payload_bytes_;
+  bool has_room(std::uint64_t payload_bytes, std::uint64_t bounce_bytes) const;
+
+  std::uint64_t max_bytes_;  ///< of payload and bounce memory together
   std::uint32_t max_queue_pairs_;
   std::shared_ptr<Counters> used_ = std::make_shared<Counters>();
   std::shared_ptr<Buffers> present_;
@@ -45,7 +50,8 @@ class Budget {
 
 class Budget::Hold {
  public:
-  Hold(std::shared_ptr<Counters> used, std::shared_ptr<Buffers> buffers, std::uint32_t queue_pairs);
+  Hold(std::shared_ptr<Counters> used, std::shared_ptr<Buffers> buffers, std::uint64_t bounce_bytes,
+       std::uint32_t queue_pairs);
   ~Hold();
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
@@ -53,6 +59,7 @@ class Budget::Hold {
  private:
   std::shared_ptr<Counters> used_;
   std::shared_ptr<Buffers> buffers_;
+  std::uint64_t bounce_bytes_;
   std::uint32_t queue_pairs_;
 };
 

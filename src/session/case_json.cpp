@@ -17,9 +17,14 @@ using nlohmann::json;
 // Larger than any machine, small enough that sums and page rounding cannot overflow.
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 44;
 constexpr std::uint64_t most_bytes_in_flight = std::uint64_t{1} << 50;
-constexpr std::uint64_t most_chunk_bytes = std::uint64_t{1} << 30;
+// The range of --chunk, in which the bounce memory of a lane stays small.
+constexpr std::uint64_t least_chunk_bytes = 256;
+constexpr std::uint64_t most_chunk_bytes = (8 << 20) - 64;
+constexpr std::uint64_t most_depth = 4096;
 constexpr std::uint64_t most_iterations = std::uint64_t{1} << 48;
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+constexpr double most_seconds = 1e9;
+constexpr double least_elapsed_s = 1e-9;         // the clocks count nanoseconds
 constexpr std::size_t longest_device_name = 64;  // IBV_SYSFS_NAME_MAX
 
 json staging_to_json(const StagingOptions& staging) {
@@ -74,13 +79,23 @@ json cpu_to_json(const CpuUsage& cpu) {
           {"thread_s", cpu.thread_s},   {"irq_s", cpu.irq_s},   {"softirq_s", cpu.softirq_s}};
 }
 
+double seconds(const Fields& f, const char* key) {
+  return f.real(key, 0, most_seconds);
+}
+
+// Others are divided by it: a denormal number would make them infinite.
+double elapsed_seconds(const Fields& f) {
+  const double value = seconds(f, "elapsed_s");
+  return value == 0 ? 0 : f.real("elapsed_s", least_elapsed_s, most_seconds);
+}
+
 CpuUsage cpu_from_json(const Fields& f) {
-  return {.elapsed_s = f.real("elapsed_s"),
-          .user_s = f.real("user_s"),
-          .system_s = f.real("system_s"),
-          .thread_s = f.real("thread_s"),
-          .irq_s = f.real("irq_s"),
-          .softirq_s = f.real("softirq_s")};
+  return {.elapsed_s = elapsed_seconds(f),
+          .user_s = seconds(f, "user_s"),
+          .system_s = seconds(f, "system_s"),
+          .thread_s = seconds(f, "thread_s"),
+          .irq_s = seconds(f, "irq_s"),
+          .softirq_s = seconds(f, "softirq_s")};
 }
 
 }  // namespace
@@ -112,7 +127,7 @@ Case case_from_json(const json& j) {
   c.completion = f.name<CompletionMode>("completion");
   c.direction = f.name<Direction>("direction");
   c.size_bytes = f.number("size_bytes", 1, most_bytes);
-  c.depth = f.number_as<std::uint32_t>("depth", 1, 65'536);
+  c.depth = f.number_as<std::uint32_t>("depth", 1, most_depth);
   c.queue_pairs = f.number_as<std::uint32_t>("queue_pairs", 1, 1024);
   if (c.size_bytes > most_bytes_in_flight / c.depth / c.queue_pairs)
     throw UsageError(fmt::format("case.size_bytes: {} messages of {} bytes in flight are more than {} bytes",
@@ -120,7 +135,7 @@ Case case_from_json(const json& j) {
   c.footprint_bytes = f.number("footprint_bytes", 0, most_bytes);
   c.gpu = f.number_as<int>("gpu", 0, 1023);
   c.staging.variant = staging.name<Staging>("variant");
-  c.staging.chunk_bytes = staging.number("chunk_bytes", 1, most_chunk_bytes);
+  c.staging.chunk_bytes = staging.number("chunk_bytes", least_chunk_bytes, most_chunk_bytes);
   c.verbs = verbs_from_json(f.inner("verbs"));
   return c;
 }
@@ -145,7 +160,7 @@ json end_result_to_json(const EndResult& result) {
 
 EndResult end_result_from_json(const json& j) {
   const Fields f(j, "result");
-  return {.elapsed_s = f.real("elapsed_s"),
+  return {.elapsed_s = elapsed_seconds(f),
           .messages_sent = f.number("messages_sent", 0, most),
           .messages_received = f.number("messages_received", 0, most),
           .cpu = cpu_from_json(f.inner("cpu")),

@@ -10,6 +10,7 @@
 #include "session/frame.hpp"
 #include "session/handshake.hpp"
 #include "session/message.hpp"
+#include "session/peer_json.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -38,7 +39,7 @@ Client::Client(ConnectOptions options, Harness harness)
   const json welcome = receive_message(control_, wire::after(options_.reply_timeout),
                                        fmt::format("waiting to be served by {}", name));
   expect_type(welcome, "welcome", name + ": ");
-  peer_ = welcome.value("end", json::object());
+  peer_ = peer_description(welcome, responder_);
 }
 
 Client::~Client() {
@@ -55,22 +56,22 @@ void Client::send(const json& message) {
   if (lost_) throw PeerLost(fmt::format("{}: the session ended earlier", responder_));
   try {
     send_message(control_, message, wire::after(options_.reply_timeout),
-                 fmt::format("{}: sending '{}'", responder_, type_of(message)));
+                 fmt::format("{}: sending a message", responder_));
   } catch (const PeerLost&) {
     lost_ = true;
     throw;
   }
 }
 
-json Client::receive(const std::string& waiting_for) {
-  return receive(waiting_for, options_.reply_timeout);
+json Client::receive() {
+  return receive(options_.reply_timeout);
 }
 
-json Client::receive(const std::string& waiting_for, std::chrono::milliseconds patience) {
+json Client::receive(std::chrono::milliseconds patience) {
   if (lost_) throw PeerLost(fmt::format("{}: the session ended earlier", responder_));
   try {
     return receive_message(control_, wire::after(patience),
-                           fmt::format("{}: waiting for '{}'", responder_, waiting_for));
+                           fmt::format("{}: waiting for its answer", responder_));
   } catch (const PeerLost& gone) {
     lost_ = true;
     throw PeerLost(fmt::format("{}; was the server stopped or killed? Its output tells", gone.what()));

@@ -32,8 +32,8 @@ class Client {
   void send(const nlohmann::json& message);
   /// The next message, "error" or not; waits for the reply timeout or `patience`. After PeerLost the session
   /// is over.
-  nlohmann::json receive(const std::string& waiting_for);
-  nlohmann::json receive(const std::string& waiting_for, std::chrono::milliseconds patience);
+  nlohmann::json receive();
+  nlohmann::json receive(std::chrono::milliseconds patience);
   /// Whether the server has said something, or is gone, within so long.
   bool has_answer(std::chrono::milliseconds patience);
   /// Whether the server is gone; the session is over then.

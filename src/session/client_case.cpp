@@ -8,6 +8,7 @@
 #include "session/client.hpp"
 #include "session/handshake.hpp"
 #include "session/message.hpp"
+#include "session/peer_json.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -50,6 +51,19 @@ std::uint64_t payload_moved(const Case& c, std::uint64_t iterations) {
   return iterations * c.size_bytes * (both_ways ? 2 : 1);
 }
 
+// Without the library's "[json.exception.…] " in front.
+std::string fault_of(const json::exception& fault) {
+  const std::string text = fault.what();
+  const auto end = text.find("] ");
+  return end == std::string::npos ? text : text.substr(end + 2);
+}
+
+// Texts of the measuring side may begin with the name that the account begins with.
+std::string without_name(const std::string& text, const Case& c) {
+  const std::string name = case_name(c) + ": ";
+  return text.starts_with(name) ? text.substr(name.size()) : text;
+}
+
 bool is_flush(const std::string& text) {
   return text.find("IBV_WC_WR_FLUSH_ERR") != std::string::npos;
 }
@@ -68,7 +82,7 @@ class ClientCase : public OpenCase {
   void close() noexcept;
   [[noreturn]] void hear_fault();
   EndResult run_loop(const RunRequest& request, RunResult& out);
-  EndResult conclude();
+  EndResult conclude(const RunRequest& request);
   [[noreturn]] void give_up(const std::exception& fault);
   /// What both ends know of a failure, in one text; flushes are left out beside a cause.
   std::string account(std::string mine, std::string theirs) const;
@@ -91,7 +105,7 @@ ClientCase::ClientCase(std::shared_ptr<Client> client, const Case& mine, const C
   try {
     client_->send(
         {{"type", "open"}, {"id", id_}, {"case", case_to_json(theirs)}, {"offer", runner_->offer()}});
-    const json opened = client_->receive("opened");
+    const json opened = client_->receive();
     expect_type(opened, "opened", client_->responder() + ": ");
     connect(opened);
   } catch (...) {
@@ -101,6 +115,7 @@ ClientCase::ClientCase(std::shared_ptr<Client> client, const Case& mine, const C
 }
 
 void ClientCase::connect(const json& opened) {
+  const json offer = object_of(opened, "offer", client_->responder());
   std::vector<wire::Socket> sockets;
   if (!uses_verbs(case_.path))
     for (std::uint32_t lane = 0; lane < case_.queue_pairs; ++lane)
@@ -108,20 +123,23 @@ void ClientCase::connect(const json& opened) {
                                   wire::after(client_->options().connect_timeout)));
   client_->send({{"type", "connect"}, {"id", id_}});
   try {
-    runner_->connect(opened.value("offer", json()), std::move(sockets));
+    runner_->connect(offer, std::move(sockets));
     initiator_proof_ = runner_->describe();
   } catch (const Interrupted&) {
     throw;
+  } catch (const json::exception& fault) {
+    throw PeerLost(
+        fmt::format("{}: broke the protocol: its offer: {}", client_->responder(), fault_of(fault)));
   } catch (const std::exception&) {
     // Also read now, so that the next request does not get this answer.
-    const json reply = client_->receive("connected");
+    const json reply = client_->receive();
     const std::string theirs = type_of(reply) == "error" ? text_of(reply, "text") : "";
     rethrow_between("initiator: ",
                     theirs.empty() ? "" : fmt::format("; {}: {}", client_->responder(), theirs));
   }
-  const json reply = client_->receive("connected");
+  const json reply = client_->receive();
   expect_type(reply, "connected", client_->responder() + ": ");
-  responder_proof_ = reply.value("describe", json::object());
+  responder_proof_ = object_of(reply, "describe", client_->responder());
 }
 
 void ClientCase::close() noexcept {
@@ -145,7 +163,7 @@ RunResult ClientCase::run(const RunRequest& request) {
   } catch (const std::exception& fault) {
     give_up(fault);
   }
-  const EndResult theirs = conclude();
+  const EndResult theirs = conclude(request);
   out.iterations = request.iterations;
   out.elapsed_s = mine.elapsed_s;
   out.payload_bytes = payload_moved(case_, request.iterations);
@@ -158,7 +176,7 @@ RunResult ClientCase::run(const RunRequest& request) {
 
 EndResult ClientCase::run_loop(const RunRequest& request, RunResult& out) {
   runner_->prepare(request);
-  const json ready = client_->receive("ready");
+  const json ready = client_->receive();
   if (type_of(ready) == "error") throw ResponderFault(text_of(ready, "text"));
   expect_type(ready, "ready", client_->responder() + ": ");
   out.started = utc_now();
@@ -175,13 +193,13 @@ EndResult ClientCase::run_loop(const RunRequest& request, RunResult& out) {
 
 // Before "finish" the server speaks only of its fault, or is gone.
 void ClientCase::hear_fault() {
-  const json message = client_->receive("error");
+  const json message = client_->receive();
   expect_type(message, "error", client_->responder() + ": ");
   throw ResponderFault(text_of(message, "text"));
 }
 
 // Both ends verify at the same time. The server's answer is read whatever happens here.
-EndResult ClientCase::conclude() {
+EndResult ClientCase::conclude(const RunRequest& request) {
   client_->send({{"type", "finish"}});
   std::string mine;
   try {
@@ -190,20 +208,16 @@ EndResult ClientCase::conclude() {
   } catch (const std::exception& fault) {
     mine = fault.what();
   }
-  const json done = client_->receive("done");
+  const json done = client_->receive();
   if (type_of(done) == "error") {
     close();
     throw Error(account(mine, text_of(done, "text")));
   }
   expect_type(done, "done", client_->responder() + ": ");
-  const std::string theirs = text_of(done, "fault");
+  const std::string theirs = verdict_of(done, client_->responder());
   if (!mine.empty() || !theirs.empty()) throw Error(account(mine, theirs));
-  responder_proof_ = done.value("describe", json::object());
-  try {
-    return end_result_from_json(done.value("result", json()));
-  } catch (const UsageError& fault) {
-    throw PeerLost(fmt::format("{}: broke the protocol: {}", client_->responder(), fault.what()));
-  }
+  responder_proof_ = object_of(done, "describe", client_->responder());
+  return result_of(done, case_, request, client_->responder());
 }
 
 // The server gives one last answer to a run, and the client always ends a run with one message: so the
@@ -228,7 +242,7 @@ void ClientCase::give_up(const std::exception& fault) {
   try {
     client_->has_answer(account_patience);
     client_->send(abort);
-    const json answer = client_->receive("aborted", abort_patience);
+    const json answer = client_->receive(abort_patience);
     if (type_of(answer) == "error") theirs = text_of(answer, "text");
   } catch (const PeerLost& gone) {
     close();
@@ -244,6 +258,8 @@ void ClientCase::give_up(const std::exception& fault) {
 std::string ClientCase::account(std::string mine, std::string theirs) const {
   if (is_flush(mine) && !theirs.empty() && !is_flush(theirs)) mine.clear();
   if (is_flush(theirs) && !mine.empty() && !is_flush(mine)) theirs.clear();
+  mine = without_name(mine, case_);
+  theirs = without_name(theirs, case_);
   std::string text = case_name(case_);
   if (!mine.empty()) text += ": initiator: " + mine;
   if (!theirs.empty())

@@ -38,10 +38,13 @@ std::uint64_t Fields::number(const char* key, std::uint64_t least, std::uint64_t
   return value.get<std::uint64_t>();
 }
 
-double Fields::real(const char* key) const {
+double Fields::real(const char* key, double least, double most) const {
   const json& value = at(key);
-  if (!value.is_number() || !std::isfinite(value.get<double>())) refuse(key, "not a number");
-  return value.get<double>();
+  if (!value.is_number()) refuse(key, "not a number");
+  const auto number = value.get<double>();
+  if (!std::isfinite(number) || number < least || number > most)
+    refuse(key, fmt::format("{} is not a number from {} to {}", number, least, most));
+  return number;
 }
 
 bool Fields::flag(const char* key) const {

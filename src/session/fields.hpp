@@ -21,7 +21,8 @@ class Fields {
   Integer number_as(const char* key, std::uint64_t least, std::uint64_t most) const {
     return static_cast<Integer>(number(key, least, most));
   }
-  double real(const char* key) const;
+  /// A finite number within [least, most].
+  double real(const char* key, double least, double most) const;
   bool flag(const char* key) const;
   std::string text(const char* key, std::size_t longest) const;
   bool is_null(const char* key) const { return at(key).is_null(); }

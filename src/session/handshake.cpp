@@ -67,10 +67,10 @@ void greet_server(wire::Socket& socket, const std::string& peer, const std::stri
     throw UsageError(
         fmt::format("{}: the server asks for a key: pass --key-file FILE or set GDRBENCH_KEY", peer));
   if (!asks && !key.empty())
-    throw UsageError(
-        fmt::format("{}: a key was given, but the server runs with --no-key and cannot prove that it "
-                    "is the one meant: drop the key, or start the server with it",
-                    peer));
+    throw UsageError(fmt::format(
+        "{}: a key was given, but the server has none (loopback, or --no-key) and cannot prove that it "
+        "is the one meant: drop the key, or start the server with it",
+        peer));
   if (!asks) return;
 
   const std::string their_nonce = checked_nonce(answer, peer);
@@ -92,7 +92,8 @@ void greet_client(wire::Socket& socket, const json& hello, const std::string& ke
   send_message(socket, answer, deadline, "answering the greeting");
   check_protocol(hello, "the client");
   const bool has_key = says_true(hello, "key");
-  if (has_key && key.empty()) throw UsageError("it has a key, but this server runs with --no-key");
+  if (has_key && key.empty())
+    throw UsageError("it has a key, but this server has none (loopback, or --no-key)");
   if (!has_key && !key.empty()) throw UsageError("it has no key");
   if (key.empty()) return;
 

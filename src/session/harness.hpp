@@ -12,6 +12,7 @@ namespace gdrbench::session {
 struct Harness {
   std::function<std::unique_ptr<measure::Runner>(const Case&, measure::Role, measure::Payload&)> make_runner;
   std::function<std::uint64_t(const Case&)> payload_bytes;
+  std::function<std::uint64_t(const Case&)> bounce_bytes;
   std::function<nlohmann::json()> describe_end;
 };
 

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "gdrbench/error.hpp"
+#include "session/printable.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -23,16 +24,7 @@ std::string type_of(const json& message) {
 std::string text_of(const json& message, std::string_view key) {
   const auto member = message.find(key);
   if (member == message.end() || !member->is_string()) return "";
-  std::string text;
-  for (const char c : member->get_ref<const std::string&>()) {
-    if (text.size() >= longest_text) return text + "…";
-    const auto code = static_cast<unsigned char>(c);
-    if (code < 0x20 || code == 0x7f)
-      text += fmt::format("\\x{:02x}", code);
-    else
-      text += c;
-  }
-  return text;
+  return printable(member->get_ref<const std::string&>(), longest_text);
 }
 
 json error_message(const std::exception& error) {

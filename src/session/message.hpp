@@ -9,8 +9,7 @@ namespace gdrbench::session {
 /// The "type" of a message; empty when there is none.
 std::string type_of(const nlohmann::json& message);
 
-/// A text member of a message made fit for one line of a log or a terminal: control characters escaped, at
-/// most 4096 bytes. Empty when there is none.
+/// A text member of a message made printable(), at most 4096 bytes. Empty when there is none.
 std::string text_of(const nlohmann::json& message, std::string_view key);
 
 /// {"type": "error", "kind", "text"}: the kind keeps the exit status across the connection.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -19,6 +20,8 @@ using nlohmann::json;
 
 constexpr auto send_limit = 10s;
 constexpr auto lanes_limit = 5s;
+// How long a client that was told of a fault may take to end its run.
+constexpr auto fault_patience = 5s;
 constexpr std::uint64_t most_cases = std::uint64_t{1} << 53;
 
 }  // namespace
@@ -40,7 +43,7 @@ ServerSession::~ServerSession() {
 void ServerSession::serve() {
   send({{"type", "welcome"}, {"end", harness_.describe_end()}});
   while (!left_) {
-    const json request = receive();
+    const json request = receive(settings_.idle_limit);
     try {
       answer(request);
     } catch (const PeerLost&) {
@@ -73,11 +76,12 @@ void ServerSession::open(const json& request) {
   const Fields fields(request, "open");
   const std::uint64_t id = fields.number("id", 0, most_cases);
   if (cases_.contains(id)) throw UsageError(fmt::format("open.id: case {} is open already", id));
-  auto opened = std::make_unique<OpenCase>(case_from_json(fields.at("case")), fields.at("offer"));
+  Case asked = case_from_json(fields.at("case"));
+  auto opened = std::make_unique<OpenCase>(std::move(asked), fields.at("offer"));
   const Case& c = opened->description;
-  opened->hold = budget_.reserve(c, harness_.payload_bytes(c));
+  opened->hold = budget_.reserve(c, harness_.payload_bytes(c), harness_.bounce_bytes(c));
   opened->runner = harness_.make_runner(c, measure::Role::responder, budget_.payload());
-  budget_.settle(c);
+  budget_.settle();
   json answer = {{"type", "opened"}, {"offer", opened->runner->offer()}, {"token", ""}};
   if (!uses_verbs(c.path)) answer["token"] = opened->token = lanes_.expect(c.queue_pairs);
   log_(fmt::format("{} {}", address_, case_name(c)));
@@ -130,7 +134,8 @@ void ServerSession::run(const json& request) {
 // The client ends every run with one message. After a fault it has had its answer already.
 void ServerSession::finish_run(Cases::iterator open_case, const std::optional<EndResult>& result,
                                std::string fault) {
-  const json end = receive();
+  const std::chrono::milliseconds patience = fault.empty() ? settings_.idle_limit : fault_patience;
+  const json end = receive(std::min(settings_.idle_limit, patience));
   const std::string type = type_of(end);
   if (type == "bye") {
     left_ = true;
@@ -168,8 +173,8 @@ ServerSession::Cases::iterator ServerSession::find(const json& request) {
   return found;
 }
 
-json ServerSession::receive() {
-  return receive_message(control_, wire::after(settings_.idle_limit), "waiting for its next message");
+json ServerSession::receive(std::chrono::milliseconds patience) {
+  return receive_message(control_, wire::after(patience), "waiting for its next message");
 }
 
 void ServerSession::send(const json& message) {
@@ -177,9 +182,9 @@ void ServerSession::send(const json& message) {
 }
 
 std::chrono::milliseconds ServerSession::stall_limit(const Case& c) const {
-  // The target of write and read sees nothing move, however well the run goes; the control channel still
-  // tells it of a client that ended.
-  const bool one_sided = c.op == Op::write || c.op == Op::read;
+  // The target of a NIC's write and read sees nothing move, however well the run goes; the control channel
+  // still tells it of a client that ended.
+  const bool one_sided = uses_verbs(c.path) && (c.op == Op::write || c.op == Op::read);
   return one_sided ? 10 * settings_.idle_limit : settings_.idle_limit;
 }
 

@@ -53,7 +53,7 @@ class ServerSession {
   void finish_run(Cases::iterator open_case, const std::optional<EndResult>& result, std::string fault);
   void close(Cases::iterator open_case);
   Cases::iterator find(const nlohmann::json& request);
-  nlohmann::json receive();
+  nlohmann::json receive(std::chrono::milliseconds patience);
   void send(const nlohmann::json& message);
   std::chrono::milliseconds stall_limit(const Case& c) const;
 

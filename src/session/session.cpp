@@ -9,7 +9,7 @@ namespace gdrbench {
 namespace {
 
 session::Harness real_harness() {
-  return {measure::make_runner, measure::payload_bytes, describe_this_end};
+  return {measure::make_runner, measure::payload_bytes, measure::bounce_bytes, describe_this_end};
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ class Usage(TestCase):
         self.refuse("latency", "--loopback", "--paths", "tcp", "--benchmark_filter=nothing",
                     names=["no case was measured", "--benchmark_filter"])
         self.refuse("latency", "--loopback", "--paths", "tcp", "--benchmark_repetitions=0",
-                    names=["no case was measured", "--benchmark_repetitions"])
+                    names=["--benchmark_repetitions=0", "from 1 to 9999"])
 
     def test_a_list_of_the_cases_is_all_that_is_printed_when_asked_for(self):
         outcome = self.run_program("latency", "--loopback", "--paths", "tcp", "--sizes", "8,64",

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gdrbench/error.hpp"
+#include "session/case_json.hpp"
 #include "session/client.hpp"
 #include "session/frame.hpp"
 #include "session/handshake.hpp"
@@ -33,6 +34,7 @@ struct Behaviour {
   std::string wrong_byte;      ///< what verify returns
   bool silent = false;         ///< run moves nothing
   std::uint64_t payload_bytes = 4096;
+  std::uint64_t bounce_bytes = 0;
 };
 
 class Runner : public measure::Runner {
@@ -46,6 +48,7 @@ class Runner : public measure::Runner {
   json offer() override { return {{"from", role_ == measure::Role::initiator ? "initiator" : "responder"}}; }
   void connect(const json& peer_offer, std::vector<wire::Socket> sockets) override {
     if (!behaviour_.cannot_connect.empty()) throw Error(behaviour_.cannot_connect);
+    peer_offer.at("from");
     peer_offer_ = peer_offer;
     sockets_ = std::move(sockets);
   }
@@ -55,6 +58,7 @@ class Runner : public measure::Runner {
     EndResult result;
     result.elapsed_s = role_ == measure::Role::initiator ? 1.5 : 2.5;
     result.cpu.user_s = result.elapsed_s / 2;
+    if (sockets_.empty()) return result;  // a verbs path
     if (role_ == measure::Role::responder) {
       while (behaviour_.silent || !echo(result)) {
         if (!watch.idle()) return result;
@@ -94,15 +98,21 @@ class Runner : public measure::Runner {
   RunRequest request_;
 };
 
+inline json describe_end() {
+  const json device = {{"name", "fake0"},    {"fabric", "hardware"}, {"link_layer", "Ethernet"},
+                       {"active_mtu", 1024}, {"unusable", ""},       {"link_bytes_per_second", 1e9}};
+  return {{"host", "fake"},
+          {"gpu", {{"unavailable", "none"}}},
+          {"rdma", {{"devices", {device}}, {"unavailable", ""}}}};
+}
+
 inline Harness harness(const Behaviour& behaviour, std::atomic<int>& alive) {
   return {[&](const Case&, measure::Role role, measure::Payload&) -> std::unique_ptr<measure::Runner> {
             if (!behaviour.cannot_run.empty()) throw Unavailable(behaviour.cannot_run);
             return std::make_unique<Runner>(behaviour, role, alive);
           },
           [&](const Case&) { return behaviour.payload_bytes; },
-          [] {
-            return json{{"host", "fake"}};
-          }};
+          [&](const Case&) { return behaviour.bounce_bytes; }, describe_end};
 }
 
 /// Serves on a free loopback port in a thread of its own, and keeps the log.
@@ -124,6 +134,10 @@ class Server {
   }
   std::uint16_t port() const { return core_->port(); }
   std::string name() const { return "127.0.0.1:" + std::to_string(port()); }
+  std::string log() {
+    const std::lock_guard lock(mutex_);
+    return log_;
+  }
   /// Whether the log shows `part` within five seconds.
   bool logs(const std::string& part) {
     for (const auto deadline = wire::after(5s); std::chrono::steady_clock::now() < deadline;) {
@@ -144,6 +158,47 @@ class Server {
   std::mutex mutex_;
   std::string log_;
   std::unique_ptr<ServerCore> core_;
+  std::thread thread_;
+};
+
+/// A server of the real handshake whose answers are made up.
+class BrokenServer {
+ public:
+  BrokenServer() : thread_([this] { serve(); }) {}
+  ~BrokenServer() { thread_.join(); }
+  BrokenServer(const BrokenServer&) = delete;
+  BrokenServer& operator=(const BrokenServer&) = delete;
+  ConnectOptions options() const {
+    ConnectOptions o;
+    o.port = listener_.port();
+    return o;
+  }
+
+  json welcome = {{"type", "welcome"}, {"end", describe_end()}};
+  json opened = {{"type", "opened"}, {"token", ""}, {"offer", {{"from", "responder"}}}};
+  json connected = {{"type", "connected"}, {"describe", json::object()}};
+  json done = {{"type", "done"},
+               {"fault", ""},
+               {"describe", json::object()},
+               {"result", end_result_to_json({.elapsed_s = 1, .messages_received = 5})}};
+
+ private:
+  void serve() try {
+    wire::Socket socket = listener_.accept(wire::after(5s));
+    greet_client(socket, receive_message(socket, wire::after(5s), "test"), "", wire::after(5s));
+    send_message(socket, welcome, wire::after(5s), "test");
+    for (;;) {
+      const std::string type = type_of(receive_message(socket, wire::after(5s), "test"));
+      if (type == "bye") return;
+      if (type == "open") send_message(socket, opened, wire::after(5s), "test");
+      if (type == "connect") send_message(socket, connected, wire::after(5s), "test");
+      if (type == "run") send_message(socket, {{"type", "ready"}}, wire::after(5s), "test");
+      if (type == "finish") send_message(socket, done, wire::after(5s), "test");
+    }
+  } catch (const PeerLost&) {  // the client left
+  }
+
+  wire::Listener listener_{{"127.0.0.1", 0}};
   std::thread thread_;
 };
 

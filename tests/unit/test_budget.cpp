@@ -50,6 +50,26 @@ TEST(Budget, BuffersWithoutAnOpenCaseMakeRoom) {
   EXPECT_EQ(budget.used().payload_bytes, 100);
 }
 
+TEST(Budget, BounceMemoryCountsForEveryOpenCaseUntilItCloses) {
+  Budget budget(100, 8);
+  auto first = budget.reserve(on(Path::tcp), 40, 25);
+  const auto second = budget.reserve(on(Path::rdma), 40, 25);
+  EXPECT_EQ(budget.used().payload_bytes, 40);
+  EXPECT_EQ(budget.used().bounce_bytes, 50);
+  EXPECT_THROW(budget.reserve(on(Path::tcp), 40, 11), Unavailable);
+  EXPECT_THROW(budget.reserve(on(Path::tcp), 40, ~std::uint64_t{0}), Unavailable);
+  EXPECT_NO_THROW(budget.reserve(on(Path::tcp), 40, 10));
+  first.reset();
+  EXPECT_EQ(budget.used().bounce_bytes, 25);
+}
+
+TEST(Budget, BuffersWithoutAnOpenCaseMakeRoomForBounceMemory) {
+  Budget budget(100, 8);
+  budget.reserve(on(Path::tcp), 90);
+  const auto staged = budget.reserve(on(Path::tcp), 10, 90);
+  EXPECT_EQ(budget.used().bytes(), 100);
+}
+
 TEST(Budget, QueuePairsAreGivenBack) {
   Budget budget(100, 2);
   auto first = budget.reserve(on(Path::tcp), 1);
@@ -78,13 +98,13 @@ TEST(Budget, WhatARunnerReallyTookCountsAgainstTheLimit) {
   Budget enough(8192, 8);
   const auto hold = enough.reserve(c, 4096);
   take(enough, 4096);
-  EXPECT_NO_THROW(enough.settle(c));
+  EXPECT_NO_THROW(enough.settle());
   EXPECT_EQ(enough.used().payload_bytes, 8192);
 
   Budget tight(8191, 8);
   auto other = tight.reserve(c, 4096);
   take(tight, 4096);
-  EXPECT_THROW(tight.settle(c), Unavailable);
+  EXPECT_THROW(tight.settle(), Unavailable);
   EXPECT_FALSE(tight.payload().outgoing);
   other.reset();
   EXPECT_EQ(tight.used().payload_bytes, 0);

@@ -103,11 +103,11 @@ TEST(CaseJson, NumbersOutOfRangeAreRefused) {
     std::uint64_t least, most;
   };
   const Limit limits[] = {{"/size_bytes", 1, std::uint64_t{1} << 44},
-                          {"/depth", 1, 65'536},
+                          {"/depth", 1, 4096},
                           {"/queue_pairs", 1, 1024},
                           {"/footprint_bytes", 0, std::uint64_t{1} << 44},
                           {"/gpu", 0, 1023},
-                          {"/staging/chunk_bytes", 1, std::uint64_t{1} << 30},
+                          {"/staging/chunk_bytes", 256, (8 << 20) - 64},
                           {"/verbs/gid_index", 0, 65'535},
                           {"/verbs/port", 1, 254},
                           {"/verbs/path_mtu", 0, 4096},
@@ -135,7 +135,7 @@ TEST(CaseJson, NumbersOutOfRangeAreRefused) {
 TEST(CaseJson, SizesWhoseProductWouldOverflowAreRefused) {
   json j = case_to_json({});
   j["size_bytes"] = std::uint64_t{1} << 44;
-  j["depth"] = 65'536;
+  j["depth"] = 4096;
   j["queue_pairs"] = 1024;
   EXPECT_THAT(refusal(j), HasSubstr("case.size_bytes"));
 }
@@ -170,6 +170,24 @@ TEST(RunJson, RequestAndResultMakeTheRoundTrip) {
   EXPECT_EQ(got.cpu.irq_s, 8);
   EXPECT_EQ(got.cpu.softirq_s, 9);
   EXPECT_TRUE(got.samples_us.empty());
+}
+
+TEST(RunJson, SecondsThatNoClockCountsAreRefused) {
+  const json whole = end_result_to_json({});
+  EXPECT_NO_THROW(end_result_from_json(whole));
+  for (const char* where : {"/elapsed_s", "/cpu/elapsed_s", "/cpu/user_s", "/cpu/system_s", "/cpu/thread_s",
+                            "/cpu/irq_s", "/cpu/softirq_s"}) {
+    for (const double wrong : {-5.0, 1e308, 1.1e9, std::numeric_limits<double>::infinity()}) {
+      json j = whole;
+      j[json::json_pointer(where)] = wrong;
+      EXPECT_THROW(end_result_from_json(j), UsageError) << where << " = " << wrong;
+    }
+  }
+  for (const char* where : {"/elapsed_s", "/cpu/elapsed_s"}) {
+    json j = whole;
+    j[json::json_pointer(where)] = 1e-320;
+    EXPECT_THROW(end_result_from_json(j), UsageError) << where;
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "gdrbench/error.hpp"
 #include "session/frame.hpp"
+#include "session/log.hpp"
 #include "session/message.hpp"
 
 namespace gdrbench::session {
@@ -117,6 +118,24 @@ TEST(Message, ControlCharactersOfAPeerDoNotReachTheTerminal) {
   EXPECT_EQ(text_of({{"text", "a\x1b[31mµ\n"}}, "text"), "a\\x1b[31mµ\\x0a");
   EXPECT_LT(text_of({{"text", std::string(100'000, 'x')}}, "text").size(), 5'000);
   EXPECT_EQ(text_of({{"text", 5}}, "text"), "");
+  EXPECT_EQ(text_of({{"text", "a\u009b2J\u0080\u00a0\x7f"}}, "text"), "a\\x9b2J\\x80\u00a0\\x7f");
+}
+
+TEST(Message, ALongTextIsCutBetweenCharacters) {
+  std::string expected = "x";
+  while (expected.size() + 2 <= 4096) expected += "µ";
+  std::string text = "x";
+  for (int i = 0; i < 5000; ++i) text += "µ";
+  EXPECT_EQ(text_of({{"text", text}}, "text"), expected + "…");
+}
+
+TEST(Log, WhatAPeerSentNeitherSteersTheTerminalNorBeginsALine) {
+  std::string written;
+  Log log([&](const std::string& line) { written = line; });
+  log("case.path: unknown '\x1b[2J\x1b]0;pwn\x07\nfake line\u009b' \x9b\xc2");
+  EXPECT_EQ(written, "case.path: unknown '\\x1b[2J\\x1b]0;pwn\\x07\\x0afake line\\x9b' \\x9b\\xc2");
+  log("µ → 日本 😀");
+  EXPECT_EQ(written, "µ → 日本 😀");
 }
 
 }  // namespace

@@ -1,13 +1,21 @@
+#include <netinet/in.h>
+#include <sys/resource.h>
+
 #include "fake_session.hpp"
+#include "session/case_json.hpp"
+#include "session/peer_json.hpp"
 
 namespace gdrbench::session::fake {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using HandshakeTest = ServerTest;
 using StrangerTest = ServerTest;
+using BrokenServerTest = ServerTest;
+using ::testing::StartsWith;
 
 ServeOptions with_key(const std::string& key) {
   ServeOptions options;
@@ -39,7 +47,7 @@ TEST_F(HandshakeTest, AMissingKeyIsAskedForWithTheFlagsThatGiveIt) {
 TEST_F(HandshakeTest, AClientWithAKeyRefusesAServerWithout) {
   Server server;
   EXPECT_THAT(thrown<UsageError>([&] { client(server, "sesame"); }), HasSubstr("--no-key"));
-  EXPECT_TRUE(server.logs("refused: it has a key, but this server runs with --no-key"));
+  EXPECT_TRUE(server.logs("refused: it has a key, but this server has none (loopback, or --no-key)"));
 }
 
 TEST_F(HandshakeTest, AServerThatCannotProveTheKeyIsNotTrusted) {
@@ -112,6 +120,100 @@ TEST_F(HandshakeTest, RunReturnsAfterSoManySessions) {
   o.port = core.port();
   for (int i = 0; i < 2; ++i) Client(o, harness(behaviour, alive));
   serving.join();
+}
+
+// As JSON patches: what a welcome may not say of its end.
+TEST_F(BrokenServerTest, ADescriptionThatLacksWhatIsReliedOnIsALostPeer) {
+  const json patches = json::parse(R"([
+    {"op": "remove", "path": "/end"},
+    {"op": "replace", "path": "/end", "value": 5},
+    {"op": "replace", "path": "/end", "value": "x"},
+    {"op": "replace", "path": "/end", "value": null},
+    {"op": "replace", "path": "/end/host", "value": 5},
+    {"op": "remove", "path": "/end/gpu"},
+    {"op": "replace", "path": "/end/gpu/unavailable", "value": null},
+    {"op": "remove", "path": "/end/rdma"},
+    {"op": "remove", "path": "/end/rdma/unavailable"},
+    {"op": "replace", "path": "/end/rdma/devices", "value": {}},
+    {"op": "replace", "path": "/end/rdma/devices/0", "value": "mlx5_0"},
+    {"op": "replace", "path": "/end/rdma/devices/0/name", "value": 5},
+    {"op": "replace", "path": "/end/rdma/devices/0/fabric", "value": "nosuch"},
+    {"op": "remove", "path": "/end/rdma/devices/0/link_layer"},
+    {"op": "replace", "path": "/end/rdma/devices/0/unusable", "value": 5},
+    {"op": "replace", "path": "/end/rdma/devices/0/active_mtu", "value": "x"},
+    {"op": "replace", "path": "/end/rdma/devices/0/link_bytes_per_second", "value": -1}])");
+  for (const json& patch : patches) {
+    BrokenServer server;
+    server.welcome = server.welcome.patch(json::array({patch}));
+    EXPECT_THAT(thrown<PeerLost>([&] { Client(server.options(), harness(behaviour, alive)); }),
+                AllOf(StartsWith("responder 127.0.0.1:"), HasSubstr(": broke the protocol: ")))
+        << patch;
+  }
+}
+
+TEST_F(BrokenServerTest, ADescriptionCannotSteerTheTerminal) {
+  BrokenServer server;
+  server.welcome["end"]["gpu"]["unavailable"] = "\x1b[2J";
+  const Client here(server.options(), harness(behaviour, alive));
+  EXPECT_EQ(here.peer().at("gpu").at("unavailable"), "\\x1b[2J");
+}
+
+// Of a verbs path, which needs no data connections.
+Case broken_case() {
+  Case c;
+  c.suite = Suite::bandwidth;
+  c.path = Path::rdma;
+  return c;
+}
+
+TEST_F(BrokenServerTest, AnOfferThatMakesNoSenseIsALostPeer) {
+  for (const json& offer : {json(), json(5), json::object()}) {
+    BrokenServer server;
+    server.opened["offer"] = offer;
+    const auto here = std::make_shared<Client>(server.options(), harness(behaviour, alive));
+    EXPECT_THAT(thrown<PeerLost>([&] { open_case(here, broken_case(), broken_case()); }),
+                AllOf(HasSubstr(": broke the protocol: "), HasSubstr("offer"), Not(HasSubstr("json"))));
+  }
+}
+
+TEST_F(BrokenServerTest, FiguresThatCannotBeAreALostPeer) {
+  const json patches = json::parse(R"([
+    {"op": "remove", "path": "/fault"},
+    {"op": "replace", "path": "/fault", "value": 5},
+    {"op": "remove", "path": "/result"},
+    {"op": "replace", "path": "/describe", "value": 5},
+    {"op": "replace", "path": "/result/cpu/user_s", "value": -5},
+    {"op": "replace", "path": "/result/elapsed_s", "value": 1e308},
+    {"op": "replace", "path": "/result/messages_received", "value": 0},
+    {"op": "replace", "path": "/result/messages_received", "value": 6}])");
+  for (const json& patch : patches) {
+    BrokenServer server;
+    server.done = server.done.patch(json::array({patch}));
+    const auto here = std::make_shared<Client>(server.options(), harness(behaviour, alive));
+    const auto open = open_case(here, broken_case(), broken_case());
+    EXPECT_THAT(thrown<PeerLost>([&] { open->run({.iterations = 5}); }), HasSubstr(": broke the protocol: "))
+        << patch;
+  }
+  BrokenServer honest;
+  const auto here = std::make_shared<Client>(honest.options(), harness(behaviour, alive));
+  EXPECT_NO_THROW(open_case(here, broken_case(), broken_case())->run({.iterations = 5}));
+}
+
+TEST_F(BrokenServerTest, TheMessagesOfEachDirectionAreCompared) {
+  Case c = broken_case();
+  const json done = {{"result", end_result_to_json({.messages_sent = 4, .messages_received = 5})}};
+  const auto messages_of = [&](Direction direction, std::uint64_t iterations) {
+    c.direction = direction;
+    return result_of(done, c, {.iterations = iterations}, "responder").messages_sent;
+  };
+  EXPECT_NO_THROW(messages_of(Direction::forward, 5));
+  EXPECT_NO_THROW(messages_of(Direction::reverse, 4));
+  EXPECT_THROW(messages_of(Direction::forward, 4), PeerLost);
+  EXPECT_THROW(messages_of(Direction::reverse, 5), PeerLost);
+  EXPECT_THROW(messages_of(Direction::both, 5), PeerLost);
+  c.path = Path::gdr;
+  c.op = Op::write;
+  EXPECT_NO_THROW(messages_of(Direction::both, 7));  // its target sees no messages
 }
 
 TEST_F(StrangerTest, AnHttpRequestIsShownInTheLogAndClosedAtOnce) {
@@ -190,6 +292,40 @@ TEST_F(StrangerTest, ADataConnectionWithAWrongTokenIsRefused) {
               HasSubstr("no open case has this token"));
   EXPECT_TRUE(server.logs("refused: data connection"));
   EXPECT_NO_THROW(open->run({.iterations = 10}));
+}
+
+// While it lives, this process gets no more descriptors.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{.rlim_cur = 3, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(StrangerTest, AServerOutOfDescriptorsSaysSoOnceAndGoesOn) {
+  Server server;
+  const wire::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(server.port());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const std::string said = "cannot accept a connection: EMFILE (Too many open files); raise ulimit -n\n";
+  {
+    const NoDescriptors exhausted;
+    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_TRUE(server.logs(said));
+    std::this_thread::sleep_for(300ms);
+  }
+  EXPECT_EQ(server.log(), said);
+  EXPECT_NO_THROW(client(server));
 }
 
 TEST_F(StrangerTest, AStopEndsTheServerAtOnceWhateverIsConnected) {

@@ -21,7 +21,7 @@ struct BareClient {
   void say(const json& message) { send_message(control, message, wire::after(2s), "test"); }
   json hear() { return receive_message(control, wire::after(5s), "test"); }
   json open(const json& description) {
-    say({{"type", "open"}, {"id", 1}, {"case", description}, {"offer", json::object()}});
+    say({{"type", "open"}, {"id", 1}, {"case", description}, {"offer", {{"from", "test"}}}});
     return hear();
   }
   void start_run() {
@@ -234,6 +234,39 @@ TEST_F(SessionTest, LimitsAreNamedWithTheFlagThatRaisesThem) {
               AllOf(HasSubstr("4 KiB are in use"), HasSubstr("--max-memory")));
   server.behaviour.payload_bytes = 4096;
   EXPECT_NO_THROW(open_case(session, c, c));
+  server.behaviour.bounce_bytes = 6000;
+  EXPECT_THAT(thrown<Unavailable>([&] { open_case(session, c, c); }),
+              AllOf(StartsWith("responder " + server.name() + ": 4 KiB of payload and "),
+                    HasSubstr("of bounce memory asked for"), HasSubstr("--max-memory")));
+}
+
+TEST_F(SessionTest, AClientThatIsSilentAfterItsFaultIsDroppedSoon) {
+  Server server;
+  server.behaviour.run_fault = "broken";
+  BareClient silent(server);
+  silent.start_run();
+  EXPECT_EQ(type_of(silent.hear()), "error");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(closed_within(silent.control, 8s));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s);
+}
+
+TEST_F(SessionTest, TheNameOfACaseIsSaidOnceInItsFault) {
+  Server server;
+  const auto open = open_case(client(server), {}, {});
+  server.behaviour.wrong_byte = case_name({}) + ": wrong byte";
+  EXPECT_EQ(thrown<Error>([&] { open->run({.iterations = 5}); }),
+            case_name({}) + ": responder " + server.name() + ": wrong byte");
+}
+
+TEST_F(SessionTest, APathThatSteersATerminalIsLoggedEscaped) {
+  Server server;
+  BareClient bare(server);
+  json description = case_to_json({});
+  description["path"] = "\x1b[2J\nfake line";
+  bare.open(description);
+  EXPECT_TRUE(server.logs("\\x1b[2J\\x0afake line"));
+  EXPECT_EQ(server.log().find('\x1b'), std::string::npos);
 }
 
 TEST_F(SessionTest, ABadCaseIsAnsweredWithItsFieldAndTheSessionGoesOn) {
