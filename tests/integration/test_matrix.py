@@ -96,7 +96,7 @@ class Matrix(TestCase):
                 self.assert_ends(outcome, DONE)
                 shown = " ".join(outcome.out.split())
                 self.assertRegex(shown, rf"{path} skipped: .*allocating \d+ bytes \(4 TiB\).* only \d+ bytes .* available")
-                self.assertRegex(outcome.out, rf"{path} +send +64 B")
+                self.assertRegex(outcome.out, rf"{path} +send forward +64 B")
         self.assert_serves(server)
 
     @unittest.skipIf(os.environ.get("GDRBENCH_SANITIZED"), "a sanitizer needs its address space for itself")
