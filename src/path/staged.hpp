@@ -29,6 +29,7 @@ class Staged {
       : wire_(&wire),
         layout_(layout_of(c)),
         variant_(c.staging.variant),
+        copies_by_cpu_(c.memory == MemoryKind::host),
         slots_(bounce_layout(c)),
         bounce_({.kind = MemoryKind::host,
                  .length = slots_.bytes() * c.queue_pairs,
@@ -127,7 +128,7 @@ class Staged {
             {"outgoing_slots", slots_.outgoing_slots},
             {"incoming_slots", slots_.incoming_slots},
             {"bounce_bytes", bounce_.size()},
-            {"copy_engine", "cpu"}};
+            {"copy_engine", copies_by_cpu_ ? "cpu" : "cuda stream"}};
   }
 
  private:
@@ -144,6 +145,7 @@ class Staged {
   W* wire_;
   Layout layout_;
   Staging variant_;
+  bool copies_by_cpu_;
   BounceLayout slots_;
   Buffer bounce_;
   wire::Region region_;
