@@ -311,6 +311,9 @@ class NoDescriptors {
 };
 
 TEST_F(StrangerTest, AServerOutOfDescriptorsSaysSoOnceAndGoesOn) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer's own checks of virtual calls need a descriptor";
+#endif
   Server server;
   const wire::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
