@@ -54,24 +54,45 @@ std::vector<json> usable_devices(const json& end, const MeasureOptions& options,
   return devices;
 }
 
-std::string why_no_device(const json& end, const MeasureOptions& options, const std::string& name) {
-  const json& devices = end.at("rdma").at("devices");
-  if (devices.empty())
-    return fmt::format("on {}: {}", host_of(end), end.at("rdma").at("unavailable").get<std::string>());
+// "mlx5_0 (hardware), rxe0 (soft-roce)", or why there is none.
+std::string devices_of(const json& end) {
+  const json& rdma = end.at("rdma");
   std::string seen;
-  for (const json& device : devices) {
+  for (const json& device : rdma.at("devices")) {
     seen += fmt::format("{}{} ({}", seen.empty() ? "" : ", ", device.at("name").get<std::string>(),
                         device.at("fabric").get<std::string>());
     if (const std::string why = why_unusable(device); !why.empty()) seen += ": " + why;
     seen += ")";
   }
+  if (const auto why = rdma.at("unavailable").get<std::string>(); !why.empty())
+    seen += (seen.empty() ? "" : "; ") + why;
+  return seen;
+}
+
+std::string why_no_device(const json& end, const MeasureOptions& options, const std::string& name) {
+  if (end.at("rdma").at("devices").empty()) return fmt::format("on {}: {}", host_of(end), devices_of(end));
   std::string wanted = "no usable RDMA device";
   if (!name.empty()) {
     wanted = fmt::format("no usable RDMA device named '{}'", name);
   } else if (options.fabric) {
     wanted = fmt::format("no usable RDMA device of fabric {}", to_string(*options.fabric));
   }
-  return fmt::format("on {}: {}; there: {}", host_of(end), wanted, seen);
+  return fmt::format("on {}: {}; there: {}", host_of(end), wanted, devices_of(end));
+}
+
+bool has_softverbs(const std::vector<json>& devices) {
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const json& device) { return device.at("fabric") == "softverbs"; });
+}
+
+// Where one end runs on softverbs and the other does not, the software NIC can join them if both load it.
+std::string why_no_pair(const json& here, const json& there, bool softverbs_joins) {
+  return fmt::format(
+      "no pair of devices has the same fabric and link layer: initiator {} has {}; responder {} "
+      "has {}; {}",
+      host_of(here), devices_of(here), host_of(there), devices_of(there),
+      softverbs_joins ? "start both with --fabric softverbs (there: gdrbench serve --fabric softverbs)"
+                      : "name them by --device and --peer-device");
 }
 
 // Picks a device on each end; the reason why not, if there is no pair.
@@ -80,7 +101,9 @@ std::string choose_devices(Discovery& found, const json& here, const json& there
   const std::vector<json> ours = usable_devices(here, options, options.device);
   if (ours.empty()) return why_no_device(here, options, options.device);
   const std::vector<json> theirs = usable_devices(there, options, options.peer_device);
-  if (theirs.empty()) return why_no_device(there, options, options.peer_device);
+  const bool softverbs_joins = has_softverbs(ours) != has_softverbs(theirs);
+  if (theirs.empty() && !(softverbs_joins && options.peer_device.empty()))
+    return why_no_device(there, options, options.peer_device);
   for (const json& own : ours) {
     const auto fits = [&](const json& other) {
       return other.at("link_layer") == own.at("link_layer") && other.at("fabric") == own.at("fabric");
@@ -99,10 +122,7 @@ std::string choose_devices(Discovery& found, const json& here, const json& there
                     .link_bytes_per_second = own.at("link_bytes_per_second").get<double>()};
     return "";
   }
-  return fmt::format(
-      "no pair of devices on {} and {} has the same fabric and link layer; name them by --device and "
-      "--peer-device",
-      host_of(here), host_of(there));
+  return why_no_pair(here, there, softverbs_joins);
 }
 
 // Builds and connects the smallest case of the path on both ends. The reason why not, if it cannot be had.

@@ -10,11 +10,16 @@ namespace gdrbench::cli {
 /// What the command line led to: called once parsing is over.
 using Action = std::function<int()>;
 
-void add_serve(CLI::App& app, Action& chosen);
+/// The program's command line.
+struct Invocation {
+  char** argv;                               ///< as main() got it
+  std::string text;                          ///< recorded in the result file
+  std::vector<std::string> benchmark_flags;  ///< the --benchmark_* arguments, which CLI11 does not see
+};
 
-/// compare, latency and bandwidth. `command_line` is recorded in the result file; `benchmark_flags` are the
-/// --benchmark_* arguments, which CLI11 does not see.
-void add_measure_commands(CLI::App& app, Action& chosen, const std::string& command_line,
-                          const std::vector<std::string>& benchmark_flags);
+void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation);
+
+/// compare, latency and bandwidth.
+void add_measure_commands(CLI::App& app, Action& chosen, const Invocation& invocation);
 
 }  // namespace gdrbench::cli

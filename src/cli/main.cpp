@@ -27,15 +27,14 @@ void check_command(const CLI::App& app, const std::string& name) {
 }
 
 int run(int argc, char** argv) {
-  std::string command_line;
-  std::vector<std::string> benchmark_flags;
+  cli::Invocation invocation{.argv = argv, .text = "gdrbench", .benchmark_flags = {}};
   std::vector<std::string> arguments;
-  for (int i = 0; i < argc; ++i) {
+  for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    command_line += (i == 0 ? "" : " ") + (i == 0 ? std::string("gdrbench") : argument);
+    invocation.text += " " + argument;
     if (argument.starts_with("--benchmark_")) {
-      benchmark_flags.push_back(argument);
-    } else if (i > 0) {
+      invocation.benchmark_flags.push_back(argument);
+    } else {
       arguments.insert(arguments.begin(), argument);  // CLI11 takes them in reverse order
     }
   }
@@ -51,8 +50,8 @@ int run(int argc, char** argv) {
       "Exit status: 0 done, 1 a measurement or verification failed, 2 bad usage, 3 a required path was\n"
       "unavailable, 4 the peer was lost, 130 interrupted.");
   cli::Action chosen;
-  cli::add_serve(app, chosen);
-  cli::add_measure_commands(app, chosen, command_line, benchmark_flags);
+  cli::add_serve(app, chosen, invocation);
+  cli::add_measure_commands(app, chosen, invocation);
   if (!arguments.empty() && !arguments.back().starts_with("-")) check_command(app, arguments.back());
   try {
     app.parse(arguments);

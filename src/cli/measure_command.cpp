@@ -14,6 +14,7 @@
 #include "benchmarks/plan.hpp"
 #include "cli/address.hpp"
 #include "cli/commands.hpp"
+#include "cli/fabric.hpp"
 #include "cli/key.hpp"
 #include "cli/loopback.hpp"
 #include "cli/measure_options.hpp"
@@ -144,8 +145,22 @@ std::exception_ptr hand_over(const ResultDocument& document, const Command& comm
   return failure;
 }
 
-int measure(const Command& command, const MeasureFlags& flags, const std::string& command_line,
-            std::vector<std::string> benchmark_flags) {
+FabricRequest fabric_request(const benchmarks::MeasureOptions& options) {
+  return {.fabric = options.fabric,
+          .devices = {options.device, options.peer_device},
+          .uses_verbs = std::any_of(options.paths.begin(), options.paths.end(), uses_verbs)};
+}
+
+// What a reader of the table has to know to judge its figures.
+std::string table_note(const benchmarks::Discovery& found) {
+  if (!is_functional(found.fabric.kind)) return found.memory_note;
+  const std::string note =
+      fmt::format("{} is a NIC in software: its figures show that the paths work, and are no measure of RDMA",
+                  to_string(found.fabric.kind));
+  return found.memory_note.empty() ? note : note + "; " + found.memory_note;
+}
+
+int measure(const Command& command, const MeasureFlags& flags, const Invocation& invocation) {
   if (flags.loopback == !flags.host.empty())
     throw UsageError(flags.loopback
                          ? "give either HOST or --loopback, not both"
@@ -156,9 +171,11 @@ int measure(const Command& command, const MeasureFlags& flags, const std::string
     throw UsageError("--port and --key-file name a server; --loopback starts one of its own");
   benchmarks::MeasureOptions options = read_measure_flags(flags);
   options.suites = command.suites;
+  std::vector<std::string> benchmark_flags = invocation.benchmark_flags;
   const std::string benchmark_out = take_benchmark_out(benchmark_flags);
   if (!flags.out.empty() && (flags.out == flags.samples || flags.out == benchmark_out))
     throw UsageError(fmt::format("{}: two results cannot go to one file", flags.out));
+  const std::string no_softverbs = provide_fabric(fabric_request(options), invocation.argv);
   for (const std::string& file : {flags.out, flags.samples, benchmark_out})
     if (!file.empty()) check_writable(file);
 
@@ -166,8 +183,13 @@ int measure(const Command& command, const MeasureFlags& flags, const std::string
   if (flags.loopback) responder.emplace();
   Session session(connect_options(flags, responder));
   ResultDocument document;
-  document.command = command_line;
+  document.command = invocation.text;
   document.initiator = describe_this_end();
+  if (!no_softverbs.empty()) {
+    nlohmann::json& reason = document.initiator["rdma"]["unavailable"];
+    const auto known = reason.get<std::string>();
+    reason = known.empty() ? no_softverbs : known + "; " + no_softverbs;
+  }
   document.responder = session.peer();
   const benchmarks::Discovery found = benchmarks::discover(session, document.initiator, options);
   document.fabric = found.fabric;
@@ -184,7 +206,7 @@ int measure(const Command& command, const MeasureFlags& flags, const std::string
   }
   if (wants_list(benchmark_flags)) return 0;  // the library has printed it
   const std::exception_ptr failure =
-      hand_over(document, command, flags, benchmark_out, found.memory_note,
+      hand_over(document, command, flags, benchmark_out, table_note(found),
                 outcome.failure ? outcome.failure : shortfall(document, found, options));
   if (failure) std::rethrow_exception(failure);
   // A run that its time budget has cut short did what it was told; the result says that it is incomplete.
@@ -193,8 +215,7 @@ int measure(const Command& command, const MeasureFlags& flags, const std::string
 
 }  // namespace
 
-void add_measure_commands(CLI::App& app, Action& chosen, const std::string& command_line,
-                          const std::vector<std::string>& benchmark_flags) {
+void add_measure_commands(CLI::App& app, Action& chosen, const Invocation& invocation) {
   const Command commands[] = {
       {"compare",
        {Suite::latency, Suite::bandwidth},
@@ -207,8 +228,7 @@ void add_measure_commands(CLI::App& app, Action& chosen, const std::string& comm
     CLI::App* added = app.add_subcommand(command.name, command.help);
     const bool has_bandwidth = command.suites.back() == Suite::bandwidth;
     add_measure_flags(*added, *flags, command.suites.front() == Suite::latency, has_bandwidth);
-    added->callback(
-        [=, &chosen] { chosen = [=] { return measure(command, *flags, command_line, benchmark_flags); }; });
+    added->callback([=, &chosen] { chosen = [=] { return measure(command, *flags, invocation); }; });
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/fabric.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
 
@@ -106,9 +107,7 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_latency,
       ->group(what);
 
   const char* where = "Devices";
-  command.add_option("--fabric", flags.fabric, "auto, hardware, soft-roce or softverbs")
-      ->capture_default_str()
-      ->group(where);
+  command.add_option("--fabric", flags.fabric, fabric_help)->capture_default_str()->group(where);
   command
       .add_option("--device", options.device,
                   "RDMA device of this end (default: the first usable one, hardware first)")
@@ -168,10 +167,7 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   options.directions = read_names<Direction>(flags.directions, {});
   if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
   if (flags.memory) options.memory = from_name<MemoryKind>(*flags.memory);
-  if (flags.fabric != "auto") {
-    if (flags.fabric == "none") throw UsageError("--fabric none: use --paths tcp to leave RDMA out");
-    options.fabric = from_name<FabricKind>(flags.fabric);
-  }
+  options.fabric = read_fabric(flags.fabric);
   options.staging.variant = from_name<Staging>(flags.staging);
   if (flags.chunk) options.staging.chunk_bytes = parse_size(*flags.chunk);
   check_range("--chunk", options.staging.chunk_bytes, 256, (8 << 20) - 64);

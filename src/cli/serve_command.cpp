@@ -7,6 +7,7 @@
 
 #include "cli/address.hpp"
 #include "cli/commands.hpp"
+#include "cli/fabric.hpp"
 #include "cli/key.hpp"
 #include "gdrbench/session.hpp"
 #include "gdrbench/size.hpp"
@@ -21,6 +22,7 @@ struct Flags {
   bool no_key = false;
   std::optional<std::string> max_memory;
   std::uint32_t max_queue_pairs = 128;
+  std::string fabric = "auto";
 };
 
 std::string host_for_clients(const std::string& bind) {
@@ -30,13 +32,15 @@ std::string host_for_clients(const std::string& bind) {
   return name;
 }
 
-int serve(const Flags& flags) {
+int serve(const Flags& flags, const Invocation& invocation) {
   ServeOptions options;
   options.bind = flags.bind;
   options.port = flags.port;
   options.max_queue_pairs = flags.max_queue_pairs;
   if (flags.max_memory) options.max_payload_bytes = parse_size(*flags.max_memory);
   options.key = flags.no_key ? "" : read_key(flags.key_file);
+  const FabricRequest request{.fabric = read_fabric(flags.fabric), .devices = {}};
+  const std::string no_softverbs = provide_fabric(request, invocation.argv);
   bool fresh_key = false;
   if (options.key.empty() && !flags.no_key && !is_loopback(flags.bind)) {
     options.key = make_key();
@@ -53,6 +57,7 @@ int serve(const Flags& flags) {
   const std::string key = fresh_key ? fmt::format("GDRBENCH_KEY={} ", options.key) : "";
   const std::string file = fresh_key || options.key.empty() ? "" : " --key-file FILE";
   fmt::print("  {}gdrbench compare {}{}{}\n\n", key, host_for_clients(flags.bind), port, file);
+  fmt::print("This end has {}.\n", offered_devices(no_softverbs));
   if (is_loopback(flags.bind)) {
     fmt::print("Only this machine can connect; name an address by --bind for other nodes.\n");
   } else if (options.key.empty()) {
@@ -67,7 +72,7 @@ int serve(const Flags& flags) {
 
 }  // namespace
 
-void add_serve(CLI::App& app, Action& chosen) {
+void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("serve", "Answer on this node, one client after another");
   command
@@ -85,7 +90,8 @@ void add_serve(CLI::App& app, Action& chosen) {
   command->add_option("--max-queue-pairs", flags->max_queue_pairs, "Queue pairs that a client may ask for")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  command->callback([flags, &chosen] { chosen = [flags] { return serve(*flags); }; });
+  command->add_option("--fabric", flags->fabric, fabric_help)->capture_default_str();
+  command->callback([=, &chosen] { chosen = [=] { return serve(*flags, invocation); }; });
 }
 
 }  // namespace gdrbench::cli

@@ -5,6 +5,7 @@ The program under test is named by the environment variable GDRBENCH, else it is
 
 import collections
 import ctypes
+import glob
 import os
 import pathlib
 import re
@@ -19,6 +20,10 @@ import unittest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("GDRBENCH", str(REPOSITORY / "build" / "release" / "gdrbench"))
+
+# The software NIC of this build; None where the build has none. Tests that need it fail where the file is absent.
+SOFTVERBS = os.environ.get("GDRBENCH_SOFTVERBS_LIBRARY")
+RDMA_DEVICES = glob.glob("/sys/class/infiniband/*")
 
 # Exit status of the program.
 DONE, FAILED, USAGE, UNAVAILABLE, PEER_LOST, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -44,16 +49,18 @@ def check_result(*files):
 
 
 class Process:
-    """The program with these arguments; its output is gathered line by line while it runs."""
+    """The program with these arguments; its output is gathered line by line while it runs. `preload` is a library to
+    load in front of all others."""
 
-    def __init__(self, *arguments, key=None, preexec=None, stdout=subprocess.PIPE):
+    def __init__(self, *arguments, key=None, preexec=None, stdout=subprocess.PIPE, program=PROGRAM, preload=None):
         def prepare():
             LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # also where the test itself is killed
             if preexec:
                 preexec()
 
-        environment = dict(ENVIRONMENT, GDRBENCH_KEY=key) if key else ENVIRONMENT
-        self._popen = subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=stdout,
+        environment = dict(ENVIRONMENT, **({"GDRBENCH_KEY": key} if key else {}),
+                           **({"LD_PRELOAD": preload} if preload else {}))
+        self._popen = subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=stdout,
                                        stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=prepare,
                                        start_new_session=True)
         self.pid = self._popen.pid
@@ -125,8 +132,8 @@ class Process:
 class Server(Process):
     """`gdrbench serve` on a free port of 127.0.0.1."""
 
-    def __init__(self, *arguments, key=None):
-        super().__init__("serve", "--port", 0, *([] if key else ["--no-key"]), *arguments, key=key)
+    def __init__(self, *arguments, key=None, **how):
+        super().__init__("serve", "--port", 0, *([] if key else ["--no-key"]), *arguments, key=key, **how)
         self.port = int(self.wait_for(r"listening on .*, port (\d+)").group(1))
         self.address = f"127.0.0.1:{self.port}"
 

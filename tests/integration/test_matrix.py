@@ -2,51 +2,16 @@
 """Every combination that sockets offer moves its data right: paths, operations, sizes, directions, queue pairs,
 completion, staging. Each run checks the pattern that it moved; these tests check that every case ran and said so."""
 
-import json
 import os
 import resource
 import unittest
 
-from harness import DONE, PATIENCE_S, UNAVAILABLE, TestCase, check_result, main
-
-PATHS = ["tcp", "tcp_wire"]
-OPS = ["send", "write", "write_imm", "read"]
-DIRECTIONS = ["forward", "reverse", "both"]
-EDGES = [1, 3, 1023, 1025, 65537, 1 << 20, 8 << 20]  # around the alignment, the chunk and the largest segment
-FEW = [3, 65537, 1 << 20]
-ONE_RUN = ["--benchmark_repetitions=1", "--benchmark_min_time=0.001", "--time-budget", "600"]
+from harness import DONE, UNAVAILABLE, main
+from matrix_case import DIRECTIONS, EDGES, FEW, ONE_RUN, MatrixCase
 
 
-class Matrix(TestCase):
-    def measure(self, suite, *flags, sizes, paths=PATHS, ops=OPS, completion=("event",), directions=("forward",),
-                server_flags=()):
-        """Runs all combinations and checks that each was measured and verified, but for those that cannot be."""
-        server = self.serve(*server_flags)
-        out = self.folder / "result.json"
-        arguments = ["--paths", ",".join(paths), "--op", ",".join(ops), "--sizes", ",".join(map(str, sizes)),
-                     "--completion", ",".join(completion), *flags, *ONE_RUN, "--out", out]
-        if suite == "bandwidth":
-            arguments += ["--direction", ",".join(directions)]
-        outcome = self.run_program(suite, server.address, *arguments, seconds=4 * PATIENCE_S)
-        self.assert_ends(outcome, DONE)
-        self.assertEqual("", check_result(out))
-
-        own = json.loads(out.read_text())["gdrbench"]
-        found = {}
-        for case in own["cases"]:
-            key = case["path"], case["op"], case["size_bytes"], case["completion"], case["direction"]
-            found[key] = case
-            self.assertEqual([True], [run["verified"] for run in case["repetitions"]], key)
-            run = case["repetitions"][0]
-            ways = 2 if case["direction"] == "both" or (suite == "latency" and case["op"] != "read") else 1
-            self.assertEqual(case["size_bytes"] * run["iterations"] * ways, run["payload_bytes"], key)
-        wanted = {(path, op, size, mode, direction)
-                  for path in paths for op in ops for size in sizes for mode in completion for direction in directions
-                  if not is_impossible(suite, path, op, mode)}
-        self.assertEqual(wanted, set(found))
-        for skipped in own["skipped"]:
-            self.assertIn("a plain write raises no completion", skipped["reason"])
-        return found
+class Matrix(MatrixCase):
+    PATHS = ["tcp", "tcp_wire"]
 
     def test_latency_of_every_op_and_size_polling(self):
         self.measure("latency", sizes=EDGES, completion=["poll"])
@@ -89,7 +54,7 @@ class Matrix(TestCase):
 
     def test_a_size_beyond_memory_is_skipped_with_both_numbers_and_the_others_are_measured(self):
         server = self.serve()
-        for path in PATHS:
+        for path in self.PATHS:
             with self.subTest(path):
                 outcome = self.run_program("bandwidth", server.address, "--paths", path, "--sizes", "64,4398046511105",
                                            "--direction", "forward", *ONE_RUN)
@@ -107,11 +72,6 @@ class Matrix(TestCase):
                                    "--direction", "forward", *ONE_RUN, **limited)
         self.assert_ends(outcome, UNAVAILABLE, r"allocating 42949\d+ bytes \(4 GiB\)", "ENOMEM", "ulimit -v")
         self.assert_serves(server)
-
-
-def is_impossible(suite, path, op, completion):
-    """A plain write raises no completion where one would have to be waited for."""
-    return op == "write" and completion == "event" and (path == "tcp" or suite == "latency")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,7 @@
 
 import glob
 
-from harness import DONE, FAILED, QUICK, SOON_S, UNAVAILABLE, USAGE, TestCase, main
-
-RDMA_DEVICES = glob.glob("/sys/class/infiniband/*")
+from harness import DONE, FAILED, QUICK, RDMA_DEVICES, SOON_S, UNAVAILABLE, USAGE, TestCase, main
 
 
 class Usage(TestCase):
@@ -49,6 +47,7 @@ class Usage(TestCase):
                 with self.subTest(flag=flag, text=text):
                     unknown = text.split(",")[-1]
                     self.refuse("latency", "--loopback", flag, text, names=[f"'{unknown}'", accepted])
+        self.refuse("serve", "--fabric", "nosuch", names=["'nosuch'", "hardware, soft-roce, softverbs"])
         self.refuse("bandwidth", "--loopback", "--direction", "up", names=["'up'", "forward, reverse, both"])
 
     def test_a_number_out_of_range_is_refused_with_the_range(self):
@@ -133,14 +132,16 @@ class Usage(TestCase):
 
 
 class Unavailable(TestCase):
+    """With --fabric hardware, so that no software NIC stands in."""
+
     def setUp(self):
         super().setUp()
         if RDMA_DEVICES:
             self.skipTest(f"this machine has RDMA devices: {', '.join(RDMA_DEVICES)}")
 
     def refuse(self, *arguments, names):
-        self.assert_ends(self.run_program("latency", "--loopback", *arguments, *QUICK, seconds=SOON_S), UNAVAILABLE,
-                         "no RDMA device", *names)
+        self.assert_ends(self.run_program("latency", "--loopback", "--fabric", "hardware", *arguments, *QUICK,
+                                          seconds=SOON_S), UNAVAILABLE, "no RDMA device", *names)
 
     def test_a_required_path_that_cannot_run_is_an_error_with_the_reason(self):
         self.refuse("--require", "gdr", names=["--require gdr"])
@@ -152,7 +153,7 @@ class Unavailable(TestCase):
         self.refuse("--paths", "rdma", "--device", "nosuch", names=["none of the paths"])
 
     def test_a_path_that_cannot_run_is_skipped_with_its_reason_beside_one_that_can(self):
-        outcome = self.run_program("latency", "--loopback", "--sizes", 8, *QUICK)
+        outcome = self.run_program("latency", "--loopback", "--fabric", "hardware", "--sizes", 8, *QUICK)
         self.assert_ends(outcome, DONE)
         for path in ("rdma", "gdr"):
             self.assertRegex(outcome.out, rf"(?m)^[a-z, ]*\b{path}\b[a-z, ]* skipped: .*no RDMA device")

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "softverbs/link/descriptor.hpp"
+#include "softverbs/link/event_loop.hpp"
+#include "softverbs/link/frame.hpp"
+#include "softverbs/link/ring.hpp"
+#include "softverbs/link/ring_pair.hpp"
+
+namespace gdrbench::softverbs {
+
+/// Another process of this host.
+struct PeerProcess {
+  int pid = 0;
+  Descriptor doorbell;    ///< write end; none where it cannot be opened
+  bool readable = false;  ///< process_vm_readv works on it
+};
+
+/// One established connection: frames out and frames in. Over shared rings where both ends can map them, else
+/// over the socket, which otherwise only tells when the peer is gone. Not thread-safe: its owner serialises.
+class Link {
+ public:
+  struct Parts {
+    Descriptor socket;
+    std::unique_ptr<RingPair> rings;
+    PeerProcess peer;
+    bool shares_rings = false;
+    bool peer_can_pull = false;  ///< the peer can read our memory; only the dialing end learns that
+  };
+  /// Throws std::system_error, std::bad_alloc.
+  Link(EventLoop& loop, Parts parts);
+  ~Link();
+  Link(const Link&) = delete;
+
+  // Outgoing.
+
+  /// Whether a frame of so much payload can be sent now; when not, the engine is woken once it can.
+  bool fits(std::size_t payload_bytes);
+  /// Adds a frame (which fits) and returns the place of its payload, header.payload_bytes long.
+  RingSpans add(const FrameHeader& header);
+  /// Gives what was added to the peer.
+  void flush();
+
+  // Incoming.
+
+  /// The next frame, complete; null when there is none. A malformed one breaks the link.
+  const FrameHeader* next();
+  /// Payload of the frame that `next` returned.
+  RingSpans payload();
+  /// Ends the use of that frame.
+  void consume();
+  /// Hands the room of consumed frames back to the peer. Call once after a batch.
+  void release();
+
+  /// Asks the peer to wake the engine when a frame comes. True: one came meanwhile, do not sleep.
+  bool arm();
+  void disarm();
+
+  /// The peer is gone or misbehaves. Frames that came before may still be there: it is over when `next` then
+  /// returns null.
+  bool broken() const { return broken_ != nullptr; }
+  /// Why, in words; empty while it is not.
+  const char* why_broken() const { return broken_ == nullptr ? "" : broken_; }
+  /// Ends the connection, as does destruction; the peer notices.
+  void shut(const char* why);
+
+  /// Whether this end can read the peer's memory, and the peer ours.
+  bool can_pull() const { return peer_.readable; }
+  bool peer_can_pull() const { return peer_can_pull_; }
+  /// Copies `length` bytes from the peer's memory to ours, last bytes last. 0, or an errno value.
+  int pull(std::uint64_t remote_address, void* local, std::size_t length) const;
+
+ private:
+  void fail(const char* why);
+  void refuse_input(const char* why);
+  void ring_peer();
+  bool take_header();
+  void watch_socket();
+  bool read_socket();
+  void write_socket();
+
+  EventLoop& loop_;
+  Descriptor socket_;
+  std::unique_ptr<RingPair> rings_;
+  PeerProcess peer_;
+  bool shares_rings_, peer_can_pull_;
+  RingProducer out_;
+  RingConsumer in_;
+  RingConsumer unsent_;    ///< without shared rings: the other end of `out_`
+  RingProducer received_;  ///< the same of `in_`
+  std::shared_ptr<std::atomic<bool>> socket_ready_;
+  const char* broken_ = nullptr;
+  bool input_ended_ = false;    ///< nothing more comes from the socket
+  bool input_refused_ = false;  ///< nothing more is read from the ring
+  FrameHeader header_{};        ///< a copy: the shared one can change after it was checked
+  bool header_valid_ = false;
+};
+
+}  // namespace gdrbench::softverbs

@@ -1,0 +1,144 @@
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <unordered_map>
+
+#include "softverbs/link/handshake.hpp"
+#include "softverbs/link/stream_socket.hpp"
+
+namespace gdrbench::softverbs {
+namespace {
+
+constexpr auto longest_wait_for_hello = std::chrono::seconds(5);
+constexpr std::size_t most_waiting = 256;
+constexpr int accepted_at_once = 64;
+
+/// A connection whose Hello has not come as a whole.
+struct Waiting {
+  Descriptor socket;
+  Clock::time_point deadline;
+  std::array<std::byte, sizeof(Hello)> bytes;
+  std::size_t have = 0;
+};
+
+bool begins_like_a_hello(const Waiting& waiting) {
+  const std::size_t compared = std::min(waiting.have, hello_magic.size());
+  return std::memcmp(waiting.bytes.data(), hello_magic.data(), compared) == 0;
+}
+
+}  // namespace
+
+struct Listener::Impl {
+  Impl(EventLoop& of, Descriptor listening, std::function<void(Caller)> callback)
+      : loop(of), socket(std::move(listening)), on_caller(std::move(callback)) {
+    resume();
+  }
+
+  ~Impl() {
+    loop.remove(socket.get());
+    for (const auto& [number, unused] : waiting) loop.remove(number);
+  }
+
+  void resume() {
+    loop.add(socket.get(), EPOLLIN, [this](std::uint32_t) { accept_some(); });
+    paused = false;
+  }
+
+  void pause() {
+    loop.remove(socket.get());
+    paused = true;
+  }
+
+  void accept_some() {
+    for (int i = 0; i < accepted_at_once; ++i) {
+      Descriptor accepted(accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (accepted) {
+        take(std::move(accepted));
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        return;
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        // Descriptors or memory are lacking: the connection stays in the queue, and the socket readable.
+        return pause();
+      }
+    }
+  }
+
+  void take(Descriptor accepted) {
+    if (waiting.size() >= most_waiting) return refuse(std::move(accepted), Refusal::busy);
+    set_stream_options(accepted);
+    const int number = accepted.get();
+    try {
+      waiting.insert_or_assign(number,
+                               Waiting{std::move(accepted), Clock::now() + longest_wait_for_hello, {}, 0});
+      loop.add(number, EPOLLIN, [this, number](std::uint32_t) { read_hello(number); });
+    } catch (const std::exception&) {
+      waiting.erase(number);
+    }
+  }
+
+  void read_hello(int number) {
+    const auto found = waiting.find(number);
+    if (found == waiting.end()) return;
+    Waiting& from = found->second;
+    const ssize_t got = recv(number, from.bytes.data() + from.have, sizeof(Hello) - from.have, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+    if (got <= 0) return drop(number);
+    from.have += std::size_t(got);
+    if (from.have < sizeof(Hello) && begins_like_a_hello(from)) return;
+
+    Hello hello;
+    std::memcpy(&hello, from.bytes.data(), sizeof hello);
+    const bool understood = from.have == sizeof hello && well_formed(hello);
+    Descriptor accepted = std::move(from.socket);
+    drop(number);
+    if (!understood) return refuse(std::move(accepted), Refusal::malformed);
+    try {
+      on_caller(Caller(loop, std::move(accepted), hello));
+    } catch (const std::exception&) {
+      // The caller has been closed.
+    }
+  }
+
+  void refuse(Descriptor accepted, Refusal reason) {
+    Caller(loop, std::move(accepted), Hello{}).refuse(reason);
+  }
+
+  void drop(int number) {
+    loop.remove(number);
+    waiting.erase(number);
+  }
+
+  void expire(Clock::time_point now) {
+    for (auto at = waiting.begin(); at != waiting.end();) {
+      const auto current = at++;
+      if (current->second.deadline <= now) drop(current->first);
+    }
+    if (!paused) return;
+    try {
+      resume();
+    } catch (const std::exception&) {
+      // Still lacking: the next call tries again.
+    }
+  }
+
+  EventLoop& loop;
+  Descriptor socket;
+  std::function<void(Caller)> on_caller;
+  std::unordered_map<int, Waiting> waiting;
+  bool paused = true;
+};
+
+Listener::Listener(EventLoop& loop, Descriptor socket, std::function<void(Caller)> on_caller)
+    : impl_(std::make_unique<Impl>(loop, std::move(socket), std::move(on_caller))) {}
+Listener::~Listener() = default;
+
+void Listener::expire(Clock::time_point now) {
+  impl_->expire(now);
+}
+
+}  // namespace gdrbench::softverbs

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "softverbs/link/descriptor.hpp"
+#include "softverbs/link/hello.hpp"
+#include "softverbs/link/link.hpp"
+
+namespace gdrbench::softverbs {
+
+/// How a process of this host reaches into this one. Lets processes of the same user read our memory
+/// (PR_SET_PTRACER_ANY), which Yama otherwise reserves to our ancestors. Where /proc does not tell about our
+/// process, the result is near to nobody.
+Locality our_locality(int doorbell, int rings);
+
+/// Whether the numbers in it (process, descriptors) mean the same here as there.
+bool is_near(const Locality& peer);
+
+/// Descriptor `number` of that process opened anew for reading and writing; none where that is not allowed,
+/// or where it is not of that type (S_IFREG, S_IFIFO): opening a device can do things.
+Descriptor open_descriptor(int pid, int number, mode_t type);
+
+/// What can be reached of a process that is near. It is believed to be that process when its cookie can be
+/// read, or when it is `proven` otherwise.
+PeerProcess reach(const Locality& peer, bool proven);
+
+/// Copies `length` bytes from another process's memory to ours, the last 8 last. 0, or an errno value: EFAULT
+/// where the range is not mapped there, ESRCH where the process is gone, EPERM where it is not ours to read.
+int copy_from_process(int pid, std::uint64_t remote_address, void* local, std::size_t length);
+
+}  // namespace gdrbench::softverbs

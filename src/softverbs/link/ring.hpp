@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace gdrbench::softverbs {
+
+/// Bytes of a ring's data area; a power of two that holds several of the largest frames.
+constexpr std::size_t ring_bytes = std::size_t{1} << 20;
+
+/// The part of a ring that two processes may share. Both sides distrust it: positions are checked before use.
+struct RingMemory {
+  alignas(64) std::atomic<std::uint64_t> produced;        ///< bytes written, ever
+  alignas(64) std::atomic<std::uint64_t> consumed;        ///< bytes taken, ever
+  alignas(64) std::atomic<std::uint32_t> consumer_waits;  ///< the consumer sleeps: ring its doorbell
+  alignas(64) std::atomic<std::uint32_t> producer_waits;  ///< the producer found no room: ring its doorbell
+  alignas(64) std::byte data[ring_bytes];
+};
+
+/// A piece of the ring: two parts where it wraps around the end.
+struct RingSpans {
+  std::span<std::byte> first, second;
+};
+
+/// The end that writes. Not thread-safe.
+class RingProducer {
+ public:
+  explicit RingProducer(RingMemory& memory) : memory_(&memory) {}
+
+  /// Whether `bytes` fit now; when not, asks the consumer to ring once it has taken some.
+  bool fits(std::size_t bytes);
+  /// Bytes that fit now; asks for nothing.
+  std::size_t room();
+  /// Place for the next `bytes` (which fit), not yet visible to the consumer.
+  RingSpans reserve(std::size_t bytes);
+  /// Takes back the last `bytes` reserved, which are not published.
+  void retract(std::size_t bytes) { reserved_ -= bytes; }
+  /// Makes all that was reserved visible. True: the consumer sleeps and has to be rung.
+  [[nodiscard]] bool publish();
+  /// The consumer's position is impossible: the peer is broken.
+  bool corrupt() const { return corrupt_; }
+
+ private:
+  RingMemory* memory_;
+  std::uint64_t reserved_ = 0;  ///< our own truth; memory_->produced only tells the other side
+  std::uint64_t published_ = 0;
+  std::uint64_t consumed_ = 0;  ///< the consumer's position when last looked at
+  bool corrupt_ = false;
+};
+
+/// The end that reads. Not thread-safe.
+class RingConsumer {
+ public:
+  explicit RingConsumer(RingMemory& memory) : memory_(&memory) {}
+
+  /// Bytes that can be read now. The shared position is looked at only when fewer than `wanted` are known of.
+  std::size_t available(std::size_t wanted = ring_bytes);
+  /// The next `bytes` (which are available); they stay until `consume`.
+  RingSpans peek(std::size_t offset, std::size_t bytes);
+  void consume(std::size_t bytes);
+  /// Hands the room of what was consumed back. True: the producer waits for it and has to be rung.
+  [[nodiscard]] bool release();
+  /// Asks to be rung for more. True: something came meanwhile, do not sleep.
+  [[nodiscard]] bool arm();
+  void disarm();
+  bool corrupt() const { return corrupt_; }
+
+ private:
+  RingMemory* memory_;
+  std::uint64_t consumed_ = 0, released_ = 0;
+  std::uint64_t produced_ = 0;  ///< the producer's position when last looked at
+  bool corrupt_ = false;
+};
+
+}  // namespace gdrbench::softverbs

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <netinet/in.h>
+
+#include <string>
+
+#include "softverbs/link/descriptor.hpp"
+
+/// TCP sockets that take IPv6 addresses, v4-mapped ones included; where the kernel has no IPv6, IPv4 sockets
+/// that take the v4-mapped ones. Functions return false with errno set.
+namespace gdrbench::softverbs {
+
+/// Not blocking; none, with errno set, where there are no more descriptors.
+Descriptor open_stream_socket();
+/// At once out, and noticed within about 5 s when the peer's host is gone.
+void set_stream_options(const Descriptor& socket);
+
+bool bind_to(const Descriptor& socket, const sockaddr_in6& address);
+/// False with EINPROGRESS is the normal case.
+bool connect_to(const Descriptor& socket, const sockaddr_in6& address);
+
+/// As in `[::1]:20480` or `192.0.2.1:20480`.
+std::string to_string(const sockaddr_in6& address);
+/// Name of an errno value.
+std::string errno_name(int error);
+
+}  // namespace gdrbench::softverbs

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gdrbench::softverbs {
+
+/// Bytes at the end of a copy of `bytes` (not 0) that are stored alone, after all others: an aligned word, so
+/// that a counter which a program polls is never seen half written, else the last byte.
+constexpr std::size_t last_store_bytes(std::uint64_t to, std::size_t bytes) {
+  return bytes >= sizeof(std::uint64_t) && (to + bytes) % sizeof(std::uint64_t) == 0 ? sizeof(std::uint64_t)
+                                                                                     : 1;
+}
+
+}  // namespace gdrbench::softverbs

@@ -1,0 +1,404 @@
+#include "softverbs/nic/requester.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "softverbs/nic/engine.hpp"
+#include "softverbs/nic/queue_pair.hpp"
+#include "softverbs/nic/queue_pair_table.hpp"
+#include "softverbs/nic/scatter_gather.hpp"
+#include "softverbs/nic/timers.hpp"
+
+namespace gdrbench::softverbs {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int frames_a_step = 64;
+constexpr std::uint64_t pull_bytes_a_step = std::uint64_t{1} << 20;
+
+FrameType frame_type(ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return FrameType::write;
+    case IBV_WR_RDMA_READ:
+      return FrameType::read;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return FrameType::fetch_add;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return FrameType::compare_swap;
+    default:
+      return FrameType::send;
+  }
+}
+
+// How long a peer may take to be ready to receive: as long as a NIC would retry, and never less than it takes
+// the other program to get there.
+Clock::duration patience(const ibv_qp_attr& attributes) {
+  const auto retries = ack_timeout(attributes.timeout) * (attributes.retry_cnt + 1);
+  return std::clamp<Clock::duration>(retries, seconds(2), seconds(30));
+}
+
+void copy_bytes(const RingSpans& to, const std::byte* from) {
+  std::memcpy(to.first.data(), from, to.first.size());
+  if (!to.second.empty()) std::memcpy(to.second.data(), from + to.first.size(), to.second.size());
+}
+
+}  // namespace
+
+void Requester::dial() {
+  if (dialing_ || link_ != nullptr) return;
+  dialing_ = true;
+  const ibv_global_route& route = qp_.attributes.ah_attr.grh;
+  const GidEntry& source = qp_.nic->gids()[route.sgid_index];
+  Hello hello;
+  hello.source_qpn = qp_.qp_base.qp_num;
+  hello.destination_qpn = qp_.attributes.dest_qp_num;
+  hello.psn = qp_.attributes.sq_psn;
+  hello.source_gid = source.gid;
+  hello.destination_gid = route.dgid;
+  QueuePairTable& table = qp_.nic->queue_pairs();
+  const auto done = [&table, qpn = hello.source_qpn, connection = connection_](DialResult result) {
+    table.visit(qpn, [&](QueuePair& queue_pair) {
+      const std::lock_guard guard(queue_pair.lock);
+      if (queue_pair.requester.connection_ != connection) return;
+      queue_pair.requester.on_dialed(std::move(result));
+      queue_pair.settle();
+    });
+  };
+  qp_.nic->engine().dialer().dial(hello, address_of(source.gid, 0, source.interface),
+                                  address_of(route.dgid, slot_of(hello.destination_qpn), source.interface),
+                                  Clock::now() + patience(qp_.attributes), done);
+}
+
+void Requester::on_dialed(DialResult result) {
+  dialing_ = false;
+  link_ = std::move(result.link);
+  // What came of it shows with the first work request, as on a NIC, which finds out no sooner.
+  if (link_ == nullptr && !qp_.sends.empty()) fail_front(IBV_WC_RETRY_EXC_ERR);
+}
+
+void Requester::reset() {
+  ++connection_;
+  link_.reset();
+  dialing_ = false;
+  in_flight_ = reads_in_flight_ = large_reads_in_flight_ = 0;
+  front_message_ = 0;
+  rnr_retries_ = timeouts_ = 0;
+  disturbed_ = corrupt_ = false;
+  hold_until_ = {};
+}
+
+void Requester::forget_work() {
+  in_flight_ = reads_in_flight_ = large_reads_in_flight_ = 0;
+  disturbed_ = corrupt_ = false;
+}
+
+void Requester::step(StepResult& result) {
+  if (link_ == nullptr) {
+    if (qp_.may_send() && !qp_.sends.empty()) dial();
+    return;
+  }
+  handle_answers(result);
+  check_link();
+  if (link_ == nullptr || !qp_.may_send()) return;
+  transmit(result);
+  // A request that failed here waits until all before it are done.
+  if (in_flight_ == 0 && !qp_.sends.empty() && qp_.sends.front().done)
+    fail_front(qp_.sends.front().status, qp_.sends.front().vendor_error);
+}
+
+void Requester::handle_answers(StepResult& result) {
+  int frames = 0;
+  for (; frames < frames_a_step && qp_.may_send(); ++frames) {
+    const FrameHeader* const answer = link_->next();
+    if (answer == nullptr || !handle(*answer, result)) break;
+    link_->consume();
+  }
+  link_->release();
+  result.frames += static_cast<std::size_t>(frames);
+  result.more |= frames == frames_a_step;
+}
+
+// The peer is gone: what it has not answered fails. What it has not been sent may find it again.
+void Requester::check_link() {
+  if (!qp_.may_send()) return link_.reset();
+  if (!link_->broken() || link_->next() != nullptr) return;
+  const bool under_way = in_flight_ > 0 || (!qp_.sends.empty() && qp_.sends.front().begun);
+  link_.reset();
+  front_message_ = 0;
+  if (under_way) fail_front(IBV_WC_RETRY_EXC_ERR);
+}
+
+SendWork* Requester::outstanding(std::uint32_t message) {
+  const std::uint32_t place = message - front_message_;
+  if (place >= qp_.sends.size() || !qp_.sends[place].begun || place > in_flight_) return nullptr;
+  return &qp_.sends[place];
+}
+
+// Answers come in the order of the requests: one says that all before are done.
+bool Requester::finish_until(std::uint32_t message) {
+  while (front_message_ != message) {
+    SendWork& front = qp_.sends.front();
+    if (in_flight_ == 0 || (front.is_read_or_atomic() && !front.done)) return false;
+    complete_front();
+  }
+  return true;
+}
+
+void Requester::complete_front() {
+  SendWork& front = qp_.sends.front();
+  if (front.is_read_or_atomic()) {
+    --reads_in_flight_;
+    if (front.length >= reference_bytes) --large_reads_in_flight_;
+  }
+  qp_.complete_send(front);
+  qp_.sends.pop();
+  --in_flight_;
+  ++front_message_;
+  rnr_retries_ = 0;
+}
+
+void Requester::fail_front(ibv_wc_status status, std::uint32_t vendor_error) {
+  SendWork& front = qp_.sends.front();
+  front.status = status;
+  front.vendor_error = vendor_error;
+  qp_.complete_send(front);
+  qp_.sends.pop();
+  qp_.to_error();
+}
+
+// False: the frame stays, to be continued.
+bool Requester::handle(const FrameHeader& answer, StepResult& result) {
+  SendWork* const work = outstanding(answer.message);
+  const auto malformed = [&] {
+    link_->shut("an answer that fits no request");
+    return true;
+  };
+  if (work == nullptr || !finish_until(answer.message)) return malformed();
+  switch (answer.type) {
+    case FrameType::ack:
+      if (!work->sent || work->is_read_or_atomic()) return malformed();
+      complete_front();
+      return true;
+    case FrameType::nak:
+      if (answer.code == IBV_WC_SUCCESS || answer.code > IBV_WC_GENERAL_ERR) return malformed();
+      fail_front(static_cast<ibv_wc_status>(answer.code));
+      return true;
+    case FrameType::rnr:
+      // 7: without end.
+      if (qp_.attributes.rnr_retry != 7 && ++rnr_retries_ > qp_.attributes.rnr_retry)
+        fail_front(IBV_WC_RNR_RETRY_EXC_ERR);
+      return true;
+    case FrameType::read_data:
+      return handle_read_data(answer, *work) || malformed();
+    case FrameType::read_reference:
+      if (work->opcode != IBV_WR_RDMA_READ || !work->sent) return malformed();
+      return handle_read_reference(answer, *work, result);
+    case FrameType::atomic_result: {
+      if (work->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD && work->opcode != IBV_WR_ATOMIC_CMP_AND_SWP)
+        return malformed();
+      if (!work->sent) return malformed();
+      std::uint64_t before = answer.operand;
+      const Source source{.payload = {std::as_writable_bytes(std::span(&before, 1)), {}}};
+      if (qp_.list_of(*work).scatter(0, source, 0, sizeof before) != 0) {
+        fail_front(IBV_WC_LOC_PROT_ERR);
+      } else {
+        work->done = true;
+        complete_front();
+      }
+      return true;
+    }
+    default:
+      return malformed();
+  }
+}
+
+bool Requester::handle_read_data(const FrameHeader& answer, SendWork& work) {
+  if (work.opcode != IBV_WR_RDMA_READ || !work.sent || answer.offset != work.moved ||
+      answer.payload_bytes > work.length - work.moved)
+    return false;
+  const Source source{.payload = link_->payload()};
+  if (qp_.list_of(work).scatter(work.moved, source, 0, answer.payload_bytes) != 0) {
+    fail_front(IBV_WC_LOC_PROT_ERR);
+    return true;
+  }
+  work.moved += answer.payload_bytes;
+  if (work.moved == work.length) {
+    work.done = true;
+    complete_front();
+  }
+  return true;
+}
+
+bool Requester::handle_read_reference(const FrameHeader& answer, SendWork& work, StepResult& result) {
+  std::array<Segment, max_segments> segments;
+  const std::size_t count = copy_segments(link_->payload(), answer, segments);
+  const Source source{.payload = {}, .link = link_.get(), .segments = {segments.data(), count}};
+  if (source.size() != work.length) {
+    link_->shut("a reference to data of another length");
+    return true;
+  }
+  const std::uint64_t bytes = std::min(work.length - work.moved, pull_bytes_a_step);
+  if (const int error = qp_.list_of(work).scatter(work.moved, source, work.moved, bytes); error != 0) {
+    fail_front(error == EACCES ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_OP_ERR);
+    return true;
+  }
+  work.moved += bytes;
+  if (work.moved < work.length) {
+    result.more = true;
+    return false;
+  }
+  work.done = true;
+  complete_front();
+  return true;
+}
+
+void Requester::transmit(StepResult& result) {
+  while (in_flight_ < qp_.sends.size()) {
+    SendWork& work = qp_.sends[in_flight_];
+    if (work.done) break;
+    if (!work.begun) {
+      if (!may_start(work) || faulty(work, result)) break;
+      work.status = check(work);
+      if (work.status != IBV_WC_SUCCESS) {
+        work.done = true;
+        break;
+      }
+      work.begun = true;
+    }
+    if (!send_frames(work)) break;
+    work.sent = true;
+    // From here on, of a read, what has come back.
+    if (work.is_read_or_atomic()) {
+      ++reads_in_flight_;
+      if (work.length >= reference_bytes) ++large_reads_in_flight_;
+      work.moved = 0;
+    }
+    ++in_flight_;
+    disturbed_ = corrupt_ = false;
+    timeouts_ = 0;
+  }
+  link_->flush();
+}
+
+bool Requester::may_start(const SendWork& work) const {
+  if (qp_.qp_base.state == IBV_QPS_SQD) return false;
+  if ((work.flags & IBV_SEND_FENCE) != 0 && reads_in_flight_ > 0) return false;
+  if (work.is_read_or_atomic())
+    return reads_in_flight_ < std::max<std::size_t>(qp_.attributes.max_rd_atomic, 1);
+  // This end fetches the data of large reads from the peer's memory, and what follows could change them
+  // there.
+  return large_reads_in_flight_ == 0;
+}
+
+// What goes wrong on demand. True: the request does not start now.
+bool Requester::faulty(SendWork& work, StepResult& result) {
+  if (work.fault && work.fault->status != IBV_WC_SUCCESS) {
+    work.status = work.fault->status;
+    work.vendor_error = work.fault->vendor_error;
+    work.done = true;
+    return true;
+  }
+  if (!Faults::instance().any()) return false;
+  const Clock::time_point now = Clock::now();
+  if (now >= hold_until_ && !disturbed_) {
+    // Asked each time that the message leaves, so that a lost one may be lost again.
+    const PayloadFault fault = Faults::instance().on_payload();
+    corrupt_ = fault.corrupt;
+    if (fault.cut) {
+      work.begun = true;
+      link_->shut("cut by a fault");
+      result.more = true;
+      return true;
+    }
+    if (fault.drop && ++timeouts_ > qp_.attributes.retry_cnt) {
+      work.status = IBV_WC_RETRY_EXC_ERR;
+      work.done = true;
+      return true;
+    }
+    disturbed_ = !fault.drop;
+    hold_until_ = now + (fault.drop ? Clock::duration(ack_timeout(qp_.attributes.timeout)) : fault.delay);
+  }
+  if (now >= hold_until_) return false;
+  result.wake_at = std::min(result.wake_at, hold_until_);
+  return true;
+}
+
+ibv_wc_status Requester::check(const SendWork& work) const {
+  if (work.length > max_message_bytes) return IBV_WC_LOC_LEN_ERR;
+  if ((work.flags & IBV_SEND_INLINE) != 0) return IBV_WC_SUCCESS;
+  if (work.is_read_or_atomic() && qp_.attributes.max_rd_atomic == 0) return IBV_WC_LOC_QP_OP_ERR;
+  if (work.is_read_or_atomic() && work.opcode != IBV_WR_RDMA_READ && work.length != sizeof(std::uint64_t))
+    return IBV_WC_LOC_LEN_ERR;
+  const int access = work.is_read_or_atomic() ? IBV_ACCESS_LOCAL_WRITE : 0;
+  return qp_.list_of(work).allows(work.length, access) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
+}
+
+FrameHeader Requester::header_of(const SendWork& work) const {
+  FrameHeader header;
+  header.type = frame_type(work.opcode);
+  header.message = front_message_ + static_cast<std::uint32_t>(in_flight_);
+  header.length = work.length;
+  header.key = work.rkey;
+  header.remote_address = work.remote_address;
+  if (work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+    header.flags |= frame_has_immediate;
+    header.immediate = work.immediate;
+  }
+  if ((work.flags & IBV_SEND_SOLICITED) != 0) header.flags |= frame_solicited;
+  if (work.opcode == IBV_WR_RDMA_READ && link_->can_pull()) header.flags |= frame_requester_pulls;
+  if (work.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+    header.operand = work.compare_add;
+    header.swap = work.swap;
+  }
+  return header;
+}
+
+// False: there is no room for all of it yet.
+bool Requester::send_frames(SendWork& work) {
+  FrameHeader header = header_of(work);
+  if (work.is_read_or_atomic()) {
+    if (!link_->fits(0)) return false;
+    link_->add(header);
+    return true;
+  }
+  std::array<Segment, max_segments> ranges;
+  const bool is_inline = (work.flags & IBV_SEND_INLINE) != 0;
+  if (!is_inline && !corrupt_ && work.moved == 0 && work.length >= reference_bytes &&
+      link_->peer_can_pull()) {
+    const std::size_t count = qp_.list_of(work).host_ranges(ranges);
+    if (count > 0) {
+      header.payload_bytes = static_cast<std::uint32_t>(count * sizeof(Segment));
+      if (!link_->fits(header.payload_bytes)) return false;
+      header.flags |= frame_by_reference;
+      copy_bytes(link_->add(header), reinterpret_cast<const std::byte*>(ranges.data()));
+      work.moved = work.length;
+      return true;
+    }
+  }
+  do {
+    const std::uint64_t bytes = std::min<std::uint64_t>(work.length - work.moved, max_frame_payload_bytes);
+    if (!link_->fits(bytes)) return false;
+    header.payload_bytes = static_cast<std::uint32_t>(bytes);
+    header.offset = work.moved;
+    const RingSpans place = link_->add(header);
+    if (is_inline) {
+      copy_bytes(place, work.inline_data.data() + work.moved);
+    } else if (qp_.list_of(work).gather(work.moved, place) != 0) {
+      // It was checked before: the region went away, or the GPU failed. The frame cannot be taken back.
+      link_->shut("the data of a message could not be read");
+      work.begun = true;
+      return false;
+    }
+    if (corrupt_ && work.moved == 0 && bytes > 0) place.first[0] ^= std::byte{1};
+    work.moved += bytes;
+    link_->flush();
+  } while (work.moved < work.length);
+  return true;
+}
+
+}  // namespace gdrbench::softverbs

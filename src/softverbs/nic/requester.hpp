@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "softverbs/link/handshake.hpp"
+#include "softverbs/nic/send_queue.hpp"
+
+namespace gdrbench::softverbs {
+
+class QueuePair;
+struct StepResult;
+
+/// The sending half of a reliable connection: turns work requests into frames and answers into completions.
+/// Used under the lock of its queue pair.
+class Requester {
+ public:
+  explicit Requester(QueuePair& of_queue_pair) : qp_(of_queue_pair) {}
+
+  /// Connects to the responder; the queue pair is ready to send.
+  void dial();
+  void step(StepResult& result);
+  /// Forgets the connection and where the queue stood.
+  void reset();
+  /// The queue was flushed: the connection ends with the next step.
+  void forget_work();
+  /// Nothing is under way (send queue drained).
+  bool idle() const { return in_flight_ == 0; }
+  Link* link() { return link_.get(); }
+
+ private:
+  void on_dialed(DialResult result);
+  void handle_answers(StepResult& result);
+  bool handle(const FrameHeader& answer, StepResult& result);
+  bool handle_read_data(const FrameHeader& answer, SendWork& work);
+  bool handle_read_reference(const FrameHeader& answer, SendWork& work, StepResult& result);
+  void transmit(StepResult& result);
+  bool may_start(const SendWork& work) const;
+  bool faulty(SendWork& work, StepResult& result);
+  ibv_wc_status check(const SendWork& work) const;
+  bool send_frames(SendWork& work);
+  FrameHeader header_of(const SendWork& work) const;
+  SendWork* outstanding(std::uint32_t message);
+  bool finish_until(std::uint32_t message);
+  void complete_front();
+  void fail_front(ibv_wc_status status, std::uint32_t vendor_error = 0);
+  void check_link();
+
+  QueuePair& qp_;
+  std::unique_ptr<Link> link_;
+  bool dialing_ = false;
+  std::uint64_t connection_ = 0;     ///< counts resets, so that a late answer to an earlier dial is dropped
+  std::size_t in_flight_ = 0;        ///< work requests from the front whose frames have all been sent
+  std::uint32_t front_message_ = 0;  ///< message number of the front of the queue
+  std::size_t reads_in_flight_ = 0;  ///< reads and atomics
+  std::size_t large_reads_in_flight_ = 0;
+  unsigned rnr_retries_ = 0;
+  unsigned timeouts_ = 0;   ///< times that a fault has lost the message that is next
+  bool disturbed_ = false;  ///< the fault for the next message has been chosen
+  bool corrupt_ = false;
+  Clock::time_point hold_until_{};  ///< by a fault
+};
+
+}  // namespace gdrbench::softverbs
