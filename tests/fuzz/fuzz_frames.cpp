@@ -1,7 +1,7 @@
 // What a hostile peer can send or leave in shared memory: the reader ends each time, reads nothing outside
 // the ring, and passes on nothing but well-formed frames.
 //
-// Input: one byte of mode (bit 0: shared rings), then
+// Input: one byte of mode (bit 0: shared rings; bit 1: what lies in them is repeated up to the end), then
 // - socket: one byte, the length of the pieces that the rest is sent in (0: all at once), and the stream;
 // - shared: two positions of the producer and one of the consumer (8 bytes each), and what lies in the ring.
 
@@ -38,10 +38,12 @@ void check_span(std::span<std::byte> span, const RingMemory* memory) {
 
 /// `memory`: the ring that the link reads, where it is known.
 void walk(Link& link, const RingMemory* memory) {
-  std::size_t frames = 0;
+  std::size_t bytes = 0;
   while (const FrameHeader* const header = link.next()) {
     require(!why_malformed(*header));
-    require(++frames <= ring_bytes / frame_alignment);
+    require(header->payload_bytes <= max_frame_payload_bytes);
+    bytes += frame_bytes(header->payload_bytes);
+    require(memory == nullptr || bytes <= ring_bytes);
     const RingSpans payload = link.payload();
     require(payload.first.size() + payload.second.size() == header->payload_bytes);
     check_span(payload.first, memory);
@@ -86,7 +88,7 @@ void over_socket(Bytes input) {
   require(link.broken());
 }
 
-void over_shared_rings(Bytes input) {
+void over_shared_rings(Bytes input, bool repeat) {
   std::uint64_t positions[3];
   if (input.size() < sizeof positions) return;
   std::memcpy(positions, input.data(), sizeof positions);
@@ -98,7 +100,11 @@ void over_shared_rings(Bytes input) {
   Sockets sockets;
   Link link(loop(), parts_of(std::move(sockets.ours), std::move(ours), true));
 
-  std::memcpy(peers->outgoing().data, input.data(), std::min(input.size(), ring_bytes));
+  const std::size_t period = frame_bytes(input.size()) - sizeof(FrameHeader);
+  for (std::size_t at = 0; at < ring_bytes && !input.empty(); at += period) {
+    std::memcpy(peers->outgoing().data + at, input.data(), std::min(input.size(), ring_bytes - at));
+    if (!repeat) break;
+  }
   peers->outgoing().produced = positions[0];
   walk(link, &read);
   peers->outgoing().produced = positions[1];
@@ -124,7 +130,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const Bytes input(data + 1, size - 1);
   if (data[0] & 1) {
-    over_shared_rings(input);
+    over_shared_rings(input, data[0] & 2);
   } else {
     over_socket(input);
   }

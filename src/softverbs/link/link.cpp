@@ -117,6 +117,10 @@ void Link::flush() {
   }
 }
 
+bool Link::all_sent() {
+  return shares_rings_ || unsent_.available(1) == 0;
+}
+
 void Link::ring_peer() {
   // Neither can fail in a way that matters: a full doorbell wakes, and of a dead peer the socket tells.
   [[maybe_unused]] const ssize_t sent = peer_.doorbell
@@ -144,7 +148,16 @@ void Link::write_socket() {
 // --- Incoming
 
 const FrameHeader* Link::next() {
-  if (header_valid_) return &header_;
+  if (header_valid_) {
+    // A frame may be kept for long: the end of its peer must show all the same.
+    if (socket_ready_->load(std::memory_order_relaxed) &&
+        socket_ready_->exchange(false, std::memory_order_acquire)) {
+      if (shares_rings_) watch_socket();
+      while (!shares_rings_ && read_socket()) {
+      }
+    }
+    return &header_;
+  }
   if (input_refused_) return nullptr;
   if (shares_rings_) {
     // First the socket, then the ring: what a peer wrote before it went away is there when its end is seen.

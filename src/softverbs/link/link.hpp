@@ -44,6 +44,8 @@ class Link {
   RingSpans add(const FrameHeader& header);
   /// Gives what was added to the peer.
   void flush();
+  /// Whether all of it has left: what has not is lost when the link ends.
+  bool all_sent();
 
   // Incoming.
 

@@ -95,7 +95,7 @@ void CompletionQueue::request_notification(bool solicited_only) {
     wanted_ = std::max(wanted_, solicited_only ? Wanted::solicited : Wanted::any);
   }
   // Whoever asks is about to stop polling: the engine takes over.
-  owner_.nic().wake();
+  owner_.nic().take_over();
 }
 
 int CompletionQueue::resize(int entries) {

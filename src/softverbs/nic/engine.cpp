@@ -67,13 +67,14 @@ void Engine::run() {
     sleeps_until_ = wake_at;
     if (done.more) {
       loop_.wait(now);
-    } else if (done.frames == 0 && polled > 0) {
+    } else if (done.frames == 0 && polled > 0 && !asked_) {
       disarm();
       standing_back_ = true;
-      loop_.nap(std::min(wake_at, now + stand_back));
+      if (!asked_) loop_.nap(std::min(wake_at, now + stand_back));
       standing_back_ = false;
       loop_.wait(now);
     } else {
+      asked_ = false;
       loop_.wait(arm() ? now : wake_at);
     }
     sleeps_until_ = awake;

@@ -39,7 +39,8 @@ class Engine {
   }
   /// Makes it stop relying on polling threads.
   void take_over() {
-    if (standing_back_.load()) loop_.interrupt();
+    asked_ = true;
+    if (standing_back_) loop_.interrupt();
   }
 
  private:
@@ -65,6 +66,7 @@ class Engine {
   static constexpr Clock::time_point awake = Clock::time_point::min();
   std::atomic<Clock::time_point> sleeps_until_{awake};
   std::atomic<bool> standing_back_{false};
+  std::atomic<bool> asked_{false};  ///< to take over
   std::atomic<std::size_t> polled_{0};
 };
 

@@ -62,8 +62,9 @@ void Responder::step(StepResult& result) {
   }
   link_->release();
   link_->flush();
+  const bool over = stopped_ || !qp_.may_receive();
   // What waits for a receive when the peer gives up is not executed any more.
-  if (link_->broken() && (drained || waiting_ || stopped_ || !qp_.may_receive())) reset();
+  if (link_->broken() ? drained || waiting_ || over : over && link_->all_sent()) reset();
 }
 
 Responder::Outcome Responder::handle(const FrameHeader& request, StepResult& result) {

@@ -57,7 +57,7 @@ bool allowed(const Transition (&table)[N], ibv_qp_state from, ibv_qp_state to, i
 
 bool transition_allowed(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
   mask &= ~IBV_QP_STATE;
-  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return mask == 0;
+  if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET)) return mask == 0;
   return type == IBV_QPT_RC ? allowed(reliable, from, to, mask) : allowed(datagram, from, to, mask);
 }
 
