@@ -1,5 +1,5 @@
 #include <fcntl.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 
 #include "end.hpp"

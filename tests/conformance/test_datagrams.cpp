@@ -1,7 +1,6 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "departures.hpp"

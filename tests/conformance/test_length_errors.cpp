@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 
-#include <algorithm>
-
 #include "departures.hpp"
 #include "end.hpp"
 

@@ -2,7 +2,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "departures.hpp"
 #include "end.hpp"
 
 namespace gdrbench::conformance {

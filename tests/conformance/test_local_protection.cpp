@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "departures.hpp"
 #include "end.hpp"
@@ -40,7 +41,7 @@ class LocalProtection : public Conformance, public testing::WithParamInterface<F
     memory_->fill(0, memory_->size(), faulty);
   }
 
-  bool is(const Fault& fault) const { return GetParam().name == fault.name; }
+  bool is(const Fault& fault) const { return std::string_view(GetParam().name) == fault.name; }
   // The faulty buffer.
   ibv_sge sge() {
     ibv_sge bad = memory_->sge(length, length);

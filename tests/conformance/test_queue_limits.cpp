@@ -1,6 +1,5 @@
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <functional>
 
 #include "end.hpp"

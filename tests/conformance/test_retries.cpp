@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "departures.hpp"
 #include "end.hpp"
 
 namespace gdrbench::conformance {

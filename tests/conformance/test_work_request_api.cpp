@@ -1,5 +1,5 @@
 #include <arpa/inet.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace gdrbench::softverbs {
@@ -22,6 +23,13 @@ struct RingMemory {
 /// A piece of the ring: two parts where it wraps around the end.
 struct RingSpans {
   std::span<std::byte> first, second;
+
+  /// Fills both from memory of our own.
+  void fill(const std::byte* from) const {
+    // Of an empty message nothing is there, not even an address, which memcpy would want.
+    if (!first.empty()) std::memcpy(first.data(), from, first.size());
+    if (!second.empty()) std::memcpy(second.data(), from + first.size(), second.size());
+  }
 };
 
 /// The end that writes. Not thread-safe.

@@ -88,9 +88,7 @@ Datagrams::Outcome send(QueuePair& queue_pair, SendWork& work) {
       static_cast<void>(queue_pair.list_of(work).gather(0, place));
       return;
     }
-    std::memcpy(place.first.data(), work.inline_data.data(), place.first.size());
-    if (!place.second.empty())
-      std::memcpy(place.second.data(), work.inline_data.data() + place.first.size(), place.second.size());
+    place.fill(work.inline_data.data());
   };
   return queue_pair.nic->datagrams().add(work.destination.grh.sgid_index, work.destination.grh.dgid,
                                          header_of(queue_pair, work), fill);

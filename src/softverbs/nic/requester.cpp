@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "softverbs/nic/engine.hpp"
 #include "softverbs/nic/queue_pair.hpp"
@@ -40,11 +39,6 @@ FrameType frame_type(ibv_wr_opcode opcode) {
 Clock::duration patience(const ibv_qp_attr& attributes) {
   const auto retries = ack_timeout(attributes.timeout) * (attributes.retry_cnt + 1);
   return std::clamp<Clock::duration>(retries, seconds(2), seconds(30));
-}
-
-void copy_bytes(const RingSpans& to, const std::byte* from) {
-  std::memcpy(to.first.data(), from, to.first.size());
-  if (!to.second.empty()) std::memcpy(to.second.data(), from + to.first.size(), to.second.size());
 }
 
 }  // namespace
@@ -375,7 +369,7 @@ bool Requester::send_frames(SendWork& work) {
       header.payload_bytes = static_cast<std::uint32_t>(count * sizeof(Segment));
       if (!link_->fits(header.payload_bytes)) return false;
       header.flags |= frame_by_reference;
-      copy_bytes(link_->add(header), reinterpret_cast<const std::byte*>(ranges.data()));
+      link_->add(header).fill(reinterpret_cast<const std::byte*>(ranges.data()));
       work.moved = work.length;
       return true;
     }
@@ -387,7 +381,7 @@ bool Requester::send_frames(SendWork& work) {
     header.offset = work.moved;
     const RingSpans place = link_->add(header);
     if (is_inline) {
-      copy_bytes(place, work.inline_data.data() + work.moved);
+      place.fill(work.inline_data.data() + work.moved);
     } else if (qp_.list_of(work).gather(work.moved, place) != 0) {
       // It was checked before: the region went away, or the GPU failed. The frame cannot be taken back.
       link_->shut("the data of a message could not be read");
