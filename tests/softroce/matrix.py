@@ -45,7 +45,8 @@ def run(number, target, suite, ops, sizes, flags):
     verified = [c for c in result["cases"] if all(r["verified"] for r in c["repetitions"]) and c["repetitions"]]
     if len(verified) != expected or not result["complete"]:
         sys.exit(f"{suite} {flags}: {len(verified)} of {expected} cases verified; skipped: {result['skipped']}")
-    if result["fabric"]["kind"] != "soft-roce" or not result["functional"]:
+    fabric = flags[flags.index("--fabric") + 1] if "--fabric" in flags else "soft-roce"
+    if result["fabric"]["kind"] != fabric or not result["functional"]:
         sys.exit(f"{suite}: wrong label of the fabric: {result['fabric']}")
     print(f"{suite} {' '.join(flags)}: {expected} cases verified", flush=True)
     return expected

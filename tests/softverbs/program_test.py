@@ -28,6 +28,8 @@ DEVICE = os.environ.get("RDMA_DEVICE", "softverbs0")
 PREFIX = shlex.split(os.environ.get("GDRBENCH_SOFTVERBS_RUN", ""))
 SOFTVERBS = DEVICE.startswith("softverbs")
 DEADLINE_S = 30
+# Perftest gauges the processor's clock anew for each size, which on a busy machine takes it seconds.
+SIZE_DEADLINE_S = 4
 START_S = 20  # a busy machine
 LISTENING = "0A"  # state in /proc/net/tcp
 ITERATIONS = 20
@@ -42,10 +44,15 @@ BANDWIDTH_FIGURES = ["peak", "average", "rate"]
 
 
 def rows_of(text):
-    """The figures of perftest's table, by name."""
+    """The figures of perftest's table, by name.
+
+    Its deviation may be the root of something negative (nan), and all of a row inf where a busy machine kept it from
+    gauging the processor's clock: faults of its own.
+    """
     names = LATENCY_FIGURES if "t_typical" in text else BANDWIDTH_FIGURES
     table = text.partition("#bytes")[2]
-    rows = [line.split() for line in table.splitlines() if re.fullmatch(r"\s*\d+\s+\d+(\s+[\d.]+)+\s*", line)]
+    row_format = re.compile(r"\s*\d+\s+\d+(\s+([\d.]+|-?nan|inf))+\s*")
+    rows = [line.split() for line in table.splitlines() if row_format.fullmatch(line)]
     return [Row(int(row[0]), int(row[1]), dict(zip(names, map(float, row[2:])))) for row in rows]
 
 
@@ -121,15 +128,12 @@ class ProgramTest(unittest.TestCase):
     server_address = "127.0.0.1"
     environment = None
 
-    @classmethod
-    def setUpClass(cls):
+    def setUp(self):
         for tool, package in (("ibv_rc_pingpong", "ibverbs-utils"), ("ib_send_bw", "perftest")):
             if not shutil.which(tool):
-                raise unittest.SkipTest(f"{tool} is missing; apt-get install {package}")
+                self.skipTest(f"{tool} is missing; apt-get install {package}")
         if not PREFIX and not pathlib.Path("/sys/class/infiniband", DEVICE).exists():
-            raise unittest.SkipTest(f"the kernel has no {DEVICE}; set RDMA_DEVICE or GDRBENCH_SOFTVERBS_RUN")
-
-    def setUp(self):
+            self.skipTest(f"the kernel has no {DEVICE}; set RDMA_DEVICE or GDRBENCH_SOFTVERBS_RUN")
         self.folder = tempfile.mkdtemp(prefix="gdrbench-programs-")
         self.addCleanup(shutil.rmtree, self.folder)
 
@@ -152,13 +156,13 @@ class ProgramTest(unittest.TestCase):
         client = self.start(*options, self.server_address, before=self.before[1])
         return server, client
 
-    def run_pair(self, name, *arguments):
+    def run_pair(self, name, *arguments, seconds=DEADLINE_S):
         """What both wrote to stdout, once both have ended well and without a complaint."""
         server, client = self.start_pair(name, *arguments)
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + seconds
         statuses = [program.wait(deadline - time.monotonic()) for program in (client, server)]
         shown = client.shown + server.shown
-        self.assertEqual([0, 0], statuses, f"within {DEADLINE_S} s" + shown)
+        self.assertEqual([0, 0], statuses, f"within {seconds} s" + shown)
         for program in (client, server):
             self.assertNotRegex(program.text, COMPLAINT, shown)
         return server.out, client.out
@@ -172,7 +176,8 @@ class ProgramTest(unittest.TestCase):
     def assert_measures(self, name, sizes, *arguments, iterations=ITERATIONS, queue_pairs=1):
         """Checks the client's table, and the server's where it has an own one."""
         server, client = self.run_pair(name, "-F", "-n", iterations, *arguments,
-                                       *(["-q", queue_pairs] if queue_pairs > 1 else []))
+                                       *(["-q", queue_pairs] if queue_pairs > 1 else []),
+                                       seconds=DEADLINE_S + SIZE_DEADLINE_S * len(sizes))
         measured = [client, server] if "send" in name or name == "ib_write_lat" else [client]
         for text in measured:
             rows = rows_of(text)
@@ -194,7 +199,7 @@ class ProgramTest(unittest.TestCase):
         of_rate = figures["rate"] * 1e6 * row.size_bytes / 2 ** 20
         self.assertAlmostEqual(figures["average"], of_rate, delta=0.02 + row.size_bytes / 2 ** 20 + 0.01 * of_rate)
         if peak:
-            self.assertGreater(figures["peak"], 0, text)
+            self.assertGreaterEqual(figures["peak"], figures["average"] - 0.01, text)
 
     def device_info(self, before=()):
         info = self.start("ibv_devinfo", "-v", "-d", DEVICE, before=before)

@@ -1,7 +1,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "softverbs_links.hpp"
+#include "links.hpp"
 
 namespace gdrbench::softverbs {
 namespace {
@@ -39,6 +39,7 @@ TEST(SoftverbsSlot, TheTransportComesFromTheEnvironmentOrIsRefusedByName) {
 }
 
 TEST(SoftverbsSlot, ProcessesClaimSlotsOfTheirOwnAndFreeThem) {
+  const Environment range("GDRBENCH_SOFTVERBS_PORT", "14000");  // where no other test takes what is freed
   const ListeningSlot one = claim_slot();
   std::uint32_t second;
   {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <semaphore>
@@ -147,29 +148,35 @@ TEST(SoftverbsRing, ImpossiblePositionsOfAConsumerAreSeen) {
 // Every frame fills the ring, so that each side waits for the other each time; how long it polls before it
 // sleeps varies, so that the moment between its last look and its sleep is met now and then.
 TEST(SoftverbsRing, EachSideIsRungWhenItWasJustAboutToSleep) {
-  constexpr int rounds = 300'000;
+  constexpr int rounds = 200'000;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   Ring ring;
   std::counting_semaphore<> to_consumer{0}, to_producer{0};
   bool producer_overslept = false, consumer_overslept = false;
   {
     std::jthread producing([&] {
-      for (int i = 0; i < rounds; ++i) {
-        for (int polls = i % 311; polls > 0 && ring.producer.room() == 0;) --polls;
+      bool last = false;
+      for (int i = 0; !last; ++i) {
+        for (auto polls = i * 97LL % 20011; polls > 0 && ring.producer.room() == 0;) --polls;
         while (!ring.producer.fits(ring_bytes)) {
           producer_overslept = !to_producer.try_acquire_for(std::chrono::seconds(5));
           if (producer_overslept) return;
         }
-        ring.producer.reserve(ring_bytes);
+        last = i == rounds || std::chrono::steady_clock::now() > end;
+        ring.producer.reserve(ring_bytes).first[0] = std::byte{last};
         if (ring.producer.publish()) to_consumer.release();
       }
     });
-    for (int i = 0; i < rounds && !consumer_overslept; ++i) {
-      for (int polls = i % 173; polls > 0 && ring.consumer.available() == 0;) --polls;
+    bool last = false;
+    for (int i = 0; !last; ++i) {
+      for (auto polls = i * 89LL % 15013; polls > 0 && ring.consumer.available() == 0;) --polls;
       while (ring.consumer.available() == 0 && !consumer_overslept) {
         if (!ring.consumer.arm()) {
           consumer_overslept = !to_consumer.try_acquire_for(std::chrono::seconds(5));
         }
       }
+      if (consumer_overslept) break;
+      last = ring.consumer.peek(0, 1).first[0] != std::byte{};
       ring.consumer.consume(ring_bytes);
       if (ring.consumer.release()) to_producer.release();
     }

@@ -6,7 +6,7 @@
 
 #include <system_error>
 
-#include "softverbs_links.hpp"
+#include "links.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "softverbs/link/stream_socket.hpp"
-#include "softverbs_links.hpp"
+#include "links.hpp"
 
 namespace gdrbench::softverbs {
 namespace {
@@ -198,6 +198,7 @@ TEST(SoftverbsHandshake, APeerThatClaimsAnotherProcessGetsNoSharedMemory) {
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->shares_rings, 0u);
   EXPECT_EQ(reply->can_pull, 0u);
+  EXPECT_EQ(reply->locality.doorbell, there.loop.doorbell());
 
   const FrameHeader header = send_header(0, 0);
   stranger.say(std::as_bytes(std::span(&header, 1)));
@@ -240,11 +241,12 @@ TEST(SoftverbsHandshake, AnUnansweredCallerSeesTheConnectionClose) {
 
 TEST(SoftverbsHandshake, APortWhereNobodyListensIsAnErrorAtOnce) {
   Process here;
-  sockaddr_in6 nobody;
-  {
-    const ListeningSlot freed = claim_slot();
-    nobody = address_of(loopback_gid(), freed.slot, 0);
-  }
+  const Descriptor taken = open_stream_socket();  // bound, but listens to nobody
+  ASSERT_TRUE(bind_to(taken, loopback(0)));
+  sockaddr_in6 nobody{};
+  socklen_t size = sizeof nobody;
+  getsockname(taken.get(), reinterpret_cast<sockaddr*>(&nobody), &size);
+  nobody = loopback(ntohs(nobody.sin6_port));
   const DialResult result = dial(here, nobody, [] {}, {});
   EXPECT_EQ(result.link, nullptr);
   EXPECT_EQ(result.error, "connect to " + to_string(nobody) + ": ECONNREFUSED");
