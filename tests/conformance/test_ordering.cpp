@@ -148,6 +148,29 @@ TEST_F(Ordering, keeps_more_reads_than_may_be_outstanding_in_turn) {
       std::ranges::equal(pair.left.memory.bytes(0, reads * 1000), pair.right.memory.bytes(0, reads * 1000)));
 }
 
+// Programs that sleep on one channel for both directions rest on it: the acknowledgement left before the answer.
+TEST_F(Ordering, completes_a_send_before_the_answer_to_it_arrives) {
+  constexpr std::uint64_t rounds = 2000;
+  Pair pair(nic());
+  ASSERT_EQ(post(pair.right.qp.get(), Receive{.list = {pair.right.memory.sge(0, 8)}}), 0);
+  std::thread answering([&] {
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      if (outcomes(pair.right.cq.get(), 1) != successes(0, 1)) return;
+      post(pair.right.qp.get(), Receive{.list = {pair.right.memory.sge(0, 8)}});
+      post(pair.right.qp.get(), Send{.list = {pair.right.memory.sge(8, 8)}, .flags = 0});
+    }
+  });
+  bool in_order = true;
+  for (std::uint64_t round = 0; round < rounds && in_order; ++round) {
+    post(pair.left.qp.get(), Receive{.id = 2, .list = {pair.left.memory.sge(0, 8)}});
+    post(pair.left.qp.get(), Send{.id = 1, .list = {pair.left.memory.sge(8, 8)}});
+    in_order = outcomes(pair.left.cq.get(), 2) == successes(1, 2);
+  }
+  EXPECT_TRUE(in_order);
+  pair.left.qp.reset();
+  answering.join();
+}
+
 // What perftest's write latency rests on: a reader that spins on the last byte.
 TEST_F(Ordering, writes_the_last_byte_of_a_message_last) {
   Pair pair(nic());

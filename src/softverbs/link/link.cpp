@@ -203,14 +203,15 @@ void Link::release() {
   if (in_.release() && shares_rings_) ring_peer();
 }
 
-bool Link::arm() {
+bool Link::arm(bool stalled) {
   if (input_refused_) return false;
   const bool was_broken = broken();
   if (shares_rings_) {
-    const bool came = in_.arm();
+    const bool came = in_.arm(stalled ? in_.available() : 0);
     if (socket_ready_->load(std::memory_order_relaxed)) watch_socket();
     return came || in_.corrupt() || broken() != was_broken;
   }
+  if (stalled) return false;  // the kernel tells of what comes
   // The socket tells only of what comes after it was found empty, so there must be room to empty it.
   release();
   while (!header_valid_ && !take_header() && !input_refused_) {

@@ -59,7 +59,8 @@ class Link {
   void release();
 
   /// Asks the peer to wake the engine when a frame comes. True: one came meanwhile, do not sleep.
-  bool arm();
+  /// `stalled`: the frames that are there cannot be handled yet and do not count.
+  bool arm(bool stalled = false);
   void disarm();
 
   /// The peer is gone or misbehaves. Frames that came before may still be there: it is over when `next` then

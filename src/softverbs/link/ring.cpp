@@ -86,9 +86,9 @@ bool RingConsumer::release() {
          memory_->producer_waits.exchange(0, std::memory_order_relaxed) != 0;
 }
 
-bool RingConsumer::arm() {
+bool RingConsumer::arm(std::size_t known) {
   memory_->consumer_waits.store(1, std::memory_order_seq_cst);
-  if (available() == 0) return false;
+  if (available() <= known) return false;
   disarm();
   return true;
 }

@@ -71,7 +71,7 @@ class RingConsumer {
   /// Hands the room of what was consumed back. True: the producer waits for it and has to be rung.
   [[nodiscard]] bool release();
   /// Asks to be rung for more. True: something came meanwhile, do not sleep.
-  [[nodiscard]] bool arm();
+  [[nodiscard]] bool arm(std::size_t known = 0);
   void disarm();
   bool corrupt() const { return corrupt_; }
 

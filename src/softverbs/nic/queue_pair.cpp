@@ -211,8 +211,9 @@ StepResult QueuePair::run() {
 bool QueuePair::arm() {
   const std::lock_guard guard(lock);
   if (!may_receive()) return false;
-  // What waits for a receive, or for room to answer, waits for an event of its own.
-  const bool request = responder.link() != nullptr && !responder.stalled() && responder.link()->arm();
+  // A message that waits for a receive waits for an event of its own, but its link must be armed all the
+  // same: the program may post the receive while the engine sleeps.
+  const bool request = responder.link() != nullptr && responder.link()->arm(responder.stalled());
   const bool answer = requester.link() != nullptr && requester.link()->arm();
   return request || answer;
 }
@@ -277,6 +278,8 @@ void QueuePair::answer_callers() {
       one.caller.refuse(Refusal::not_expected);
     } else if (std::unique_ptr<Link> link = one.caller.accept(); link != nullptr) {
       responder.connect(std::move(link));
+      // The engine may be asleep and know nothing of it.
+      static_cast<void>(responder.link()->arm());
     }
   }
 }

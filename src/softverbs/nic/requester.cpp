@@ -96,7 +96,7 @@ void Requester::step(StepResult& result) {
     if (qp_.may_send() && !qp_.sends.empty()) dial();
     return;
   }
-  handle_answers(result);
+  take_answers(result);
   check_link();
   if (link_ == nullptr || !qp_.may_send()) return;
   transmit(result);
@@ -105,7 +105,8 @@ void Requester::step(StepResult& result) {
     fail_front(qp_.sends.front().status, qp_.sends.front().vendor_error);
 }
 
-void Requester::handle_answers(StepResult& result) {
+void Requester::take_answers(StepResult& result) {
+  if (link_ == nullptr) return;
   int frames = 0;
   for (; frames < frames_a_step && qp_.may_send(); ++frames) {
     const FrameHeader* const answer = link_->next();

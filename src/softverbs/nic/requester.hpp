@@ -20,6 +20,8 @@ class Requester {
   /// Connects to the responder; the queue pair is ready to send.
   void dial();
   void step(StepResult& result);
+  /// Only completes what the peer has answered.
+  void take_answers(StepResult& result);
   /// Forgets the connection and where the queue stood.
   void reset();
   /// The queue was flushed: the connection ends with the next step.
@@ -30,7 +32,6 @@ class Requester {
 
  private:
   void on_dialed(DialResult result);
-  void handle_answers(StepResult& result);
   bool handle(const FrameHeader& answer, StepResult& result);
   bool handle_read_data(const FrameHeader& answer, SendWork& work);
   bool handle_read_reference(const FrameHeader& answer, SendWork& work, StepResult& result);

@@ -45,6 +45,9 @@ void Responder::step(StepResult& result) {
     const FrameHeader* const request = link_->next();
     drained = request == nullptr;
     if (drained) break;
+    // What the peer answered before it sent this shows before it, as on one wire: programs count on that.
+    qp_.requester.take_answers(result);
+    if (!qp_.may_receive()) break;
     if (const Outcome outcome = handle(*request, result); outcome != Outcome::done) {
       stalled_ = outcome == Outcome::again && !result.more;
       break;
