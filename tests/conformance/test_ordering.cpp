@@ -148,7 +148,8 @@ TEST_F(Ordering, keeps_more_reads_than_may_be_outstanding_in_turn) {
       std::ranges::equal(pair.left.memory.bytes(0, reads * 1000), pair.right.memory.bytes(0, reads * 1000)));
 }
 
-// Programs that sleep on one channel for both directions rest on it: the acknowledgement left before the answer.
+// Programs that sleep on one channel for both directions rest on it: the acknowledgement left before the
+// answer.
 TEST_F(Ordering, completes_a_send_before_the_answer_to_it_arrives) {
   constexpr std::uint64_t rounds = 2000;
   Pair pair(nic());

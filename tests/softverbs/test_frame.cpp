@@ -45,9 +45,8 @@ TEST(SoftverbsFrame, OnlyTypesThatCarryDataHavePayload) {
        {FrameType::send, FrameType::write, FrameType::datagram, FrameType::read_data}) {
     EXPECT_EQ(fault_of(frame(type, 8, 8)), "") << int(type);
   }
-  for (const FrameType type :
-       {FrameType::read, FrameType::fetch_add, FrameType::compare_swap, FrameType::ack, FrameType::nak,
-        FrameType::rnr, FrameType::atomic_result, FrameType::read_pulled}) {
+  for (const FrameType type : {FrameType::read, FrameType::fetch_add, FrameType::compare_swap, FrameType::ack,
+                               FrameType::nak, FrameType::rnr, FrameType::atomic_result}) {
     EXPECT_EQ(fault_of(frame(type, 8, 8)), "payload in a frame that has none") << int(type);
   }
 }

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "softverbs/link/stream_socket.hpp"
 #include "links.hpp"
+#include "softverbs/link/stream_socket.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

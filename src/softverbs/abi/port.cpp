@@ -10,7 +10,10 @@
 #undef ibv_query_port
 
 /// enum ibv_gid_type_sysfs of libibverbs' driver interface, which ibv_devinfo uses.
-enum ibv_gid_type_sysfs { IBV_GID_TYPE_SYSFS_IB_ROCE_V1, IBV_GID_TYPE_SYSFS_ROCE_V2 };
+enum ibv_gid_type_sysfs {  // NOLINT(readability-identifier-naming): the name is libibverbs'
+  IBV_GID_TYPE_SYSFS_IB_ROCE_V1,
+  IBV_GID_TYPE_SYSFS_ROCE_V2
+};
 
 namespace gdrbench::softverbs {
 namespace {

@@ -23,10 +23,10 @@ void check(ibv_context* context, const ibv_qp_init_attr_ex& attributes) {
   constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   refuse_if((attributes.comp_mask & ~known) != 0, EOPNOTSUPP);
   refuse_if(attributes.qp_type != IBV_QPT_RC && attributes.qp_type != IBV_QPT_UD, EOPNOTSUPP);
-  refuse_if((attributes.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attributes.pd == nullptr ||
-            attributes.send_cq == nullptr || attributes.recv_cq == nullptr);
-  refuse_if(attributes.pd->context != context || attributes.send_cq->context != context ||
-            attributes.recv_cq->context != context);
+  if ((attributes.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attributes.pd == nullptr ||
+      attributes.send_cq == nullptr || attributes.recv_cq == nullptr || attributes.pd->context != context ||
+      attributes.send_cq->context != context || attributes.recv_cq->context != context)
+    refuse(EINVAL);
   refuse_if(attributes.srq != nullptr && attributes.srq->context != context);
   if ((attributes.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
     const std::uint64_t offered = attributes.qp_type == IBV_QPT_RC ? offered_operations : datagram_operations;

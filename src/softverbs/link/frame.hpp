@@ -15,8 +15,7 @@ enum class FrameType : std::uint8_t {
   read,
   fetch_add,
   compare_swap,
-  read_pulled,  ///< the requester has fetched a `read_reference`
-  datagram,     ///< UD; answered by nothing
+  datagram,  ///< UD; answered by nothing
   // Answers.
   ack,             ///< all messages up to `message` are done
   nak,             ///< `message` failed; `code` is the requester's enum ibv_wc_status

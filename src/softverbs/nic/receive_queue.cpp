@@ -23,7 +23,7 @@ int ReceiveQueue::post(ibv_recv_wr* list, ibv_recv_wr** bad) {
     }
     const std::size_t at = place(used_++);
     ring_.headers[at] = {work->wr_id, work->num_sge};
-    std::copy_n(work->sg_list, work->num_sge, ring_.segments.begin() + static_cast<int>(at) * max_sge_);
+    std::copy_n(work->sg_list, work->num_sge, segments_of(ring_, at));
   }
   return 0;
 }
@@ -33,8 +33,7 @@ bool ReceiveQueue::take(ReceiveWork& work) {
   const Header& header = ring_.headers[first_];
   work.id = header.id;
   work.segments = header.segments;
-  std::copy_n(ring_.segments.begin() + static_cast<int>(first_) * max_sge_, header.segments,
-              work.sg_list.begin());
+  std::copy_n(segments_of(ring_, first_), header.segments, work.sg_list.begin());
   first_ = place(1);
   --used_;
   return true;
@@ -46,8 +45,7 @@ int ReceiveQueue::resize(int max_work) {
   for (std::size_t i = 0; i < used_; ++i) {
     const std::size_t from = place(i);
     ring.headers[i] = ring_.headers[from];
-    std::copy_n(ring_.segments.begin() + static_cast<int>(from) * max_sge_, max_sge_,
-                ring.segments.begin() + static_cast<int>(i) * max_sge_);
+    std::copy_n(segments_of(ring_, from), max_sge_, segments_of(ring, i));
   }
   ring_ = std::move(ring);
   max_work_ = max_work;

@@ -50,6 +50,9 @@ class ReceiveQueue {
     std::vector<ibv_sge> segments;  ///< max_sge_ for each header
   };
   std::size_t place(std::size_t nth) const;
+  ibv_sge* segments_of(Ring& ring, std::size_t at) const {
+    return ring.segments.data() + at * static_cast<std::size_t>(max_sge_);
+  }
 
   int max_work_, max_sge_;
   Ring ring_;

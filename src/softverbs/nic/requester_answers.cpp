@@ -1,0 +1,144 @@
+// What the responder answers, and what becomes of the work requests by it.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "softverbs/nic/queue_pair.hpp"
+#include "softverbs/nic/requester.hpp"
+#include "softverbs/nic/scatter_gather.hpp"
+
+namespace gdrbench::softverbs {
+namespace {
+
+constexpr int frames_a_step = 64;
+constexpr std::uint64_t pull_bytes_a_step = std::uint64_t{1} << 20;
+
+}  // namespace
+
+void Requester::take_answers(StepResult& result) {
+  if (link_ == nullptr) return;
+  int frames = 0;
+  for (; frames < frames_a_step && qp_.may_send(); ++frames) {
+    const FrameHeader* const answer = link_->next();
+    if (answer == nullptr || !handle(*answer, result)) break;
+    link_->consume();
+  }
+  link_->release();
+  result.frames += static_cast<std::size_t>(frames);
+  result.more |= frames == frames_a_step;
+}
+
+SendWork* Requester::outstanding(std::uint32_t message) {
+  const std::uint32_t place = message - front_message_;
+  if (place >= qp_.sends.size() || !qp_.sends[place].begun || place > in_flight_) return nullptr;
+  return &qp_.sends[place];
+}
+
+bool Requester::finish_until(std::uint32_t message) {
+  while (front_message_ != message) {
+    SendWork& front = qp_.sends.front();
+    if (in_flight_ == 0 || (front.is_read_or_atomic() && !front.done)) return false;
+    complete_front();
+  }
+  return true;
+}
+
+void Requester::complete_front() {
+  SendWork& front = qp_.sends.front();
+  if (front.is_read_or_atomic()) {
+    --reads_in_flight_;
+    if (front.length >= reference_bytes) --large_reads_in_flight_;
+  }
+  qp_.complete_send(front);
+  qp_.sends.pop();
+  --in_flight_;
+  ++front_message_;
+  rnr_retries_ = 0;
+}
+
+bool Requester::handle(const FrameHeader& answer, StepResult& result) {
+  SendWork* const work = outstanding(answer.message);
+  const auto malformed = [&] {
+    link_->shut("an answer that fits no request");
+    return true;
+  };
+  if (work == nullptr || !finish_until(answer.message)) return malformed();
+  switch (answer.type) {
+    case FrameType::ack:
+      if (!work->sent || work->is_read_or_atomic()) return malformed();
+      complete_front();
+      return true;
+    case FrameType::nak:
+      if (answer.code == IBV_WC_SUCCESS || answer.code > IBV_WC_GENERAL_ERR) return malformed();
+      fail_front(static_cast<ibv_wc_status>(answer.code));
+      return true;
+    case FrameType::rnr:
+      // 7: without end.
+      if (qp_.attributes.rnr_retry != 7 && ++rnr_retries_ > qp_.attributes.rnr_retry)
+        fail_front(IBV_WC_RNR_RETRY_EXC_ERR);
+      return true;
+    case FrameType::read_data:
+      return handle_read_data(answer, *work) || malformed();
+    case FrameType::read_reference:
+      if (work->opcode != IBV_WR_RDMA_READ || !work->sent) return malformed();
+      return handle_read_reference(answer, *work, result);
+    case FrameType::atomic_result: {
+      if (work->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD && work->opcode != IBV_WR_ATOMIC_CMP_AND_SWP)
+        return malformed();
+      if (!work->sent) return malformed();
+      std::uint64_t before = answer.operand;
+      const Source source{.payload = {std::as_writable_bytes(std::span(&before, 1)), {}}};
+      if (qp_.list_of(*work).scatter(0, source, 0, sizeof before) != 0) {
+        fail_front(IBV_WC_LOC_PROT_ERR);
+      } else {
+        work->done = true;
+        complete_front();
+      }
+      return true;
+    }
+    default:
+      return malformed();
+  }
+}
+
+bool Requester::handle_read_data(const FrameHeader& answer, SendWork& work) {
+  if (work.opcode != IBV_WR_RDMA_READ || !work.sent || answer.offset != work.moved ||
+      answer.payload_bytes > work.length - work.moved)
+    return false;
+  const Source source{.payload = link_->payload()};
+  if (qp_.list_of(work).scatter(work.moved, source, 0, answer.payload_bytes) != 0) {
+    fail_front(IBV_WC_LOC_PROT_ERR);
+    return true;
+  }
+  work.moved += answer.payload_bytes;
+  if (work.moved == work.length) {
+    work.done = true;
+    complete_front();
+  }
+  return true;
+}
+
+bool Requester::handle_read_reference(const FrameHeader& answer, SendWork& work, StepResult& result) {
+  std::array<Segment, max_segments> segments;
+  const std::size_t count = copy_segments(link_->payload(), answer, segments);
+  const Source source{.payload = {}, .link = link_.get(), .segments = {segments.data(), count}};
+  if (source.size() != work.length) {
+    link_->shut("a reference to data of another length");
+    return true;
+  }
+  const std::uint64_t bytes = std::min(work.length - work.moved, pull_bytes_a_step);
+  if (const int error = qp_.list_of(work).scatter(work.moved, source, work.moved, bytes); error != 0) {
+    fail_front(error == EACCES ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_OP_ERR);
+    return true;
+  }
+  work.moved += bytes;
+  if (work.moved < work.length) {
+    result.more = true;
+    return false;
+  }
+  work.done = true;
+  complete_front();
+  return true;
+}
+
+}  // namespace gdrbench::softverbs
