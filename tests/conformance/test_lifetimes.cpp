@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <memory>
+#include <vector>
 
 #include "end.hpp"
 
@@ -113,6 +117,26 @@ TEST_F(Lifetimes, of_dma_buf_regions_do_not_begin_without_a_dma_buf) {
   ASSERT_EQ(ftruncate(plain, 4096), 0);
   EXPECT_THAT(register_fd(plain), testing::AnyOf(EINVAL, EBADF, EOPNOTSUPP, EPROTONOSUPPORT));
   close(plain);
+}
+
+TEST_F(Lifetimes, of_many_pairs_may_begin_at_the_same_time) {
+  rlimit descriptors{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  descriptors.rlim_cur = descriptors.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  constexpr std::size_t count = 300;
+  std::vector<std::unique_ptr<Pair>> pairs;
+  for (std::size_t i = 0; i < count; ++i)
+    pairs.push_back(std::make_unique<Pair>(nic(), EndOptions{.memory_bytes = 4096, .completions = 16}));
+  for (const auto& pair : pairs)
+    for (const auto& [from, to] :
+         {std::pair(&pair->left, &pair->right), std::pair(&pair->right, &pair->left)})
+      ASSERT_EQ(post(from->qp.get(), Send{.opcode = IBV_WR_RDMA_WRITE,
+                                          .list = {from->memory.sge(0, 8)},
+                                          .remote = to->memory.remote(8)}),
+                0);
+  for (const auto& pair : pairs)
+    for (const End* end : {&pair->left, &pair->right}) ASSERT_EQ(outcomes(end->cq.get(), 1), successes(0, 1));
 }
 
 }  // namespace

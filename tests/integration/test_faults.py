@@ -23,8 +23,10 @@ class Faults(TestCase):
 
     def test_a_changed_byte_fails_the_verification(self):
         for suite in ("latency", "bandwidth"):
-            with self.subTest(suite):
-                self.assert_ends(self.measure("corrupt=1-", suite=suite), FAILED, "gdr", r"(?i)wrong (byte|data)|expected")
+            for op in ("send", "write_imm", "read"):
+                with self.subTest(suite=suite, op=op):
+                    self.assert_ends(self.measure("corrupt=1-", "--op", op, suite=suite), FAILED, "gdr",
+                                     r"(?i)wrong (byte|data)|expected")
 
     def test_a_lost_message_is_sent_again(self):
         self.assert_ends(self.measure("drop=3 drop=7-8", "--timeout", 10), DONE)

@@ -36,7 +36,7 @@ TEST(SoftverbsFrame, UnknownFlagsAreRefused) {
   FrameHeader header = frame(FrameType::send);
   header.flags = frame_has_immediate | frame_solicited;
   EXPECT_EQ(fault_of(header), "");
-  header.flags = 1U << 4;
+  header.flags = 1U << 5;
   EXPECT_EQ(fault_of(header), "frame with unknown flags");
 }
 

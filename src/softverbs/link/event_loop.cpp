@@ -76,6 +76,14 @@ void EventLoop::add(int descriptor, std::uint32_t events, Handler handler) {
   }
 }
 
+void EventLoop::after_fork_in_child() {
+  const Descriptor nowhere(open("/dev/null", O_RDWR | O_CLOEXEC));
+  const auto lead_nowhere = [&](int descriptor) { dup3(nowhere.get(), descriptor, O_CLOEXEC); };
+  lead_nowhere(epoll_.get());
+  for (const auto& [descriptor, entry] : entries_) lead_nowhere(descriptor);
+  lock_.unlock();
+}
+
 void EventLoop::remove(int descriptor) {
   const std::lock_guard guard(lock_);
   if (entries_.erase(descriptor) != 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);

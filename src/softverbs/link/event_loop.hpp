@@ -40,6 +40,12 @@ class EventLoop {
   /// Wakes `nap` and `wait`. From any thread.
   void interrupt();
 
+  /// Around fork: `before` holds the list of descriptors still. In the child, which must not keep connections
+  /// of its parent alive, they and the loop then lead nowhere; their numbers stay taken.
+  void before_fork() { lock_.lock(); }
+  void after_fork_in_parent() { lock_.unlock(); }
+  void after_fork_in_child();
+
   /// The doorbell's descriptor in this process: a peer opens /proc/PID/fd/NUMBER for writing and writes a
   /// byte.
   int doorbell() const { return doorbell_read_.get(); }

@@ -278,8 +278,8 @@ void QueuePair::answer_callers() {
       one.caller.refuse(Refusal::not_expected);
     } else if (std::unique_ptr<Link> link = one.caller.accept(); link != nullptr) {
       responder.connect(std::move(link));
-      // The engine may be asleep and know nothing of it.
-      static_cast<void>(responder.link()->arm());
+      // The engine may be asleep, and has not armed it.
+      nic->engine().wake();
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 
 #include "softverbs/nic/engine.hpp"
 #include "softverbs/nic/queue_pair.hpp"
@@ -13,7 +14,11 @@
 namespace gdrbench::softverbs {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+// Until a peer that has too many callers is called again.
+constexpr auto busy_delay = milliseconds(20);
 
 FrameType frame_type(ibv_wr_opcode opcode) {
   switch (opcode) {
@@ -43,6 +48,8 @@ Clock::duration patience(const ibv_qp_attr& attributes) {
 void Requester::dial() {
   if (dialing_ || link_ != nullptr) return;
   dialing_ = true;
+  const Clock::time_point now = Clock::now();
+  if (dial_until_ == Clock::time_point{}) dial_until_ = now + patience(qp_.attributes);
   const ibv_global_route& route = qp_.attributes.ah_attr.grh;
   const GidEntry& source = qp_.nic->gids()[route.sgid_index];
   Hello hello;
@@ -62,14 +69,24 @@ void Requester::dial() {
   };
   qp_.nic->engine().dialer().dial(hello, address_of(source.gid, 0, source.interface),
                                   address_of(route.dgid, slot_of(hello.destination_qpn), source.interface),
-                                  Clock::now() + patience(qp_.attributes), done);
+                                  dial_until_, done);
 }
 
 void Requester::on_dialed(DialResult result) {
   dialing_ = false;
   link_ = std::move(result.link);
+  const Clock::time_point now = Clock::now();
+  if (link_ == nullptr && result.refusal == Refusal::busy && now < dial_until_) {
+    redial_at_ = now + busy_delay;
+    return;
+  }
+  dial_until_ = redial_at_ = {};
   // What came of it shows with the first work request, as on a NIC, which finds out no sooner.
-  if (link_ == nullptr && !qp_.sends.empty()) fail_front(IBV_WC_RETRY_EXC_ERR);
+  if (link_ != nullptr || qp_.sends.empty()) return;
+  const char* const why = result.error.empty() ? to_string(result.refusal) : result.error.c_str();
+  std::fprintf(stderr, "%s: queue pair 0x%06x cannot reach 0x%06x: %s\n", device_name, qp_.qp_base.qp_num,
+               qp_.attributes.dest_qp_num, why);
+  fail_front(IBV_WC_RETRY_EXC_ERR);
 }
 
 void Requester::reset() {
@@ -79,18 +96,20 @@ void Requester::reset() {
   in_flight_ = reads_in_flight_ = large_reads_in_flight_ = 0;
   front_message_ = 0;
   rnr_retries_ = timeouts_ = 0;
-  disturbed_ = corrupt_ = false;
-  hold_until_ = {};
+  disturbed_ = false;
+  hold_until_ = dial_until_ = redial_at_ = {};
 }
 
 void Requester::forget_work() {
   in_flight_ = reads_in_flight_ = large_reads_in_flight_ = 0;
-  disturbed_ = corrupt_ = false;
+  disturbed_ = false;
 }
 
 void Requester::step(StepResult& result) {
   if (link_ == nullptr) {
-    if (qp_.may_send() && !qp_.sends.empty()) dial();
+    if (!qp_.may_send() || dialing_ || (qp_.sends.empty() && redial_at_ == Clock::time_point{})) return;
+    if (Clock::now() >= redial_at_) return dial();
+    result.wake_at = std::min(result.wake_at, redial_at_);
     return;
   }
   take_answers(result);
@@ -145,7 +164,7 @@ void Requester::transmit(StepResult& result) {
       work.moved = 0;
     }
     ++in_flight_;
-    disturbed_ = corrupt_ = false;
+    disturbed_ = false;
     timeouts_ = 0;
   }
   link_->flush();
@@ -174,7 +193,7 @@ bool Requester::faulty(SendWork& work, StepResult& result) {
   if (now >= hold_until_ && !disturbed_) {
     // Asked each time that the message leaves, so that a lost one may be lost again.
     const PayloadFault fault = Faults::instance().on_payload();
-    corrupt_ = fault.corrupt;
+    work.corrupt = fault.corrupt;
     if (fault.cut) {
       work.begun = true;
       link_->shut("cut by a fault");
@@ -216,6 +235,7 @@ FrameHeader Requester::header_of(const SendWork& work) const {
     header.immediate = work.immediate;
   }
   if ((work.flags & IBV_SEND_SOLICITED) != 0) header.flags |= frame_solicited;
+  if (qp_.attributes.rnr_retry == rnr_without_end) header.flags |= frame_patient;
   if (work.opcode == IBV_WR_RDMA_READ && link_->can_pull()) header.flags |= frame_requester_pulls;
   if (work.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
     header.operand = work.compare_add;
@@ -234,7 +254,7 @@ bool Requester::send_frames(SendWork& work) {
   }
   std::array<Segment, max_segments> ranges;
   const bool is_inline = (work.flags & IBV_SEND_INLINE) != 0;
-  if (!is_inline && !corrupt_ && work.moved == 0 && work.length >= reference_bytes &&
+  if (!is_inline && !work.corrupt && work.moved == 0 && work.length >= reference_bytes &&
       link_->peer_can_pull()) {
     const std::size_t count = qp_.list_of(work).host_ranges(ranges);
     if (count > 0) {
@@ -260,7 +280,7 @@ bool Requester::send_frames(SendWork& work) {
       work.begun = true;
       return false;
     }
-    if (corrupt_ && work.moved == 0 && bytes > 0) place.first[0] ^= std::byte{1};
+    if (work.corrupt && work.moved == 0 && bytes > 0) place.first[0] ^= std::byte{1};
     work.moved += bytes;
     link_->flush();
   } while (work.moved < work.length);

@@ -33,6 +33,7 @@ class Requester {
  private:
   void on_dialed(DialResult result);
   bool handle(const FrameHeader& answer, StepResult& result);
+  void complete_read(SendWork& work);
   bool handle_read_data(const FrameHeader& answer, SendWork& work);
   bool handle_read_reference(const FrameHeader& answer, SendWork& work, StepResult& result);
   void transmit(StepResult& result);
@@ -56,9 +57,10 @@ class Requester {
   std::size_t reads_in_flight_ = 0;  ///< reads and atomics
   std::size_t large_reads_in_flight_ = 0;
   unsigned rnr_retries_ = 0;
-  unsigned timeouts_ = 0;   ///< times that a fault has lost the message that is next
-  bool disturbed_ = false;  ///< the fault for the next message has been chosen
-  bool corrupt_ = false;
+  unsigned timeouts_ = 0;           ///< times that a fault has lost the message that is next
+  bool disturbed_ = false;          ///< the fault for the next message has been chosen
+  Clock::time_point dial_until_{};  ///< set while the peer is being called
+  Clock::time_point redial_at_{};   ///< set while a busy peer is left alone
   Clock::time_point hold_until_{};  ///< by a fault
 };
 

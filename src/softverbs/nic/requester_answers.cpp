@@ -6,6 +6,7 @@
 #include "softverbs/nic/queue_pair.hpp"
 #include "softverbs/nic/requester.hpp"
 #include "softverbs/nic/scatter_gather.hpp"
+#include "softverbs/nic/timers.hpp"
 
 namespace gdrbench::softverbs {
 namespace {
@@ -73,8 +74,7 @@ bool Requester::handle(const FrameHeader& answer, StepResult& result) {
       fail_front(static_cast<ibv_wc_status>(answer.code));
       return true;
     case FrameType::rnr:
-      // 7: without end.
-      if (qp_.attributes.rnr_retry != 7 && ++rnr_retries_ > qp_.attributes.rnr_retry)
+      if (qp_.attributes.rnr_retry != rnr_without_end && ++rnr_retries_ > qp_.attributes.rnr_retry)
         fail_front(IBV_WC_RNR_RETRY_EXC_ERR);
       return true;
     case FrameType::read_data:
@@ -111,10 +111,7 @@ bool Requester::handle_read_data(const FrameHeader& answer, SendWork& work) {
     return true;
   }
   work.moved += answer.payload_bytes;
-  if (work.moved == work.length) {
-    work.done = true;
-    complete_front();
-  }
+  if (work.moved == work.length) complete_read(work);
   return true;
 }
 
@@ -136,9 +133,20 @@ bool Requester::handle_read_reference(const FrameHeader& answer, SendWork& work,
     result.more = true;
     return false;
   }
+  complete_read(work);
+  return true;
+}
+
+void Requester::complete_read(SendWork& work) {
+  if (work.corrupt && work.length > 0) {
+    std::byte first{};
+    const RingSpans place{std::span(&first, 1), {}};
+    static_cast<void>(qp_.list_of(work).gather(0, place));
+    first ^= std::byte{1};
+    static_cast<void>(qp_.list_of(work).scatter(0, {.payload = place}, 0, 1));
+  }
   work.done = true;
   complete_front();
-  return true;
 }
 
 }  // namespace gdrbench::softverbs

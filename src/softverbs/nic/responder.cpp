@@ -197,6 +197,7 @@ Responder::Outcome Responder::need_receive(const FrameHeader& request, StepResul
     return Outcome::done;
   }
   waiting_ = true;
+  if ((request.flags & frame_patient) != 0) return Outcome::again;
   const Clock::time_point now = Clock::now();
   if (now >= rnr_at_ && link_->fits(0)) {
     answer(FrameType::rnr, request, qp_.attributes.min_rnr_timer);

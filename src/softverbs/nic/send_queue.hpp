@@ -32,7 +32,8 @@ struct SendWork {
   std::uint64_t moved = 0;   ///< of these sent, or for a read received
   bool begun = false;        ///< its local checks passed and its first frame is due
   bool sent = false;
-  bool done = false;  ///< completes with `status` when all before it have completed
+  bool corrupt = false;  ///< by a fault, one bit of the payload changes on the way
+  bool done = false;     ///< completes with `status` when all before it have completed
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::uint32_t vendor_error = 0;
   std::optional<CompletionFault> fault;
@@ -59,7 +60,7 @@ class SendQueue {
     work.segments = 0;
     work.inline_data.clear();
     work.length = work.moved = 0;
-    work.begun = work.sent = work.done = false;
+    work.begun = work.sent = work.corrupt = work.done = false;
     work.status = IBV_WC_SUCCESS;
     work.vendor_error = 0;
     work.fault.reset();

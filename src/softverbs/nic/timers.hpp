@@ -4,8 +4,11 @@
 #include <chrono>
 #include <cstdint>
 
-/// Times that queue-pair attributes encode.
+/// Times and numbers that queue-pair attributes encode.
 namespace gdrbench::softverbs {
+
+/// ibv_qp_attr::rnr_retry: the requester waits for a receive for ever.
+constexpr std::uint8_t rnr_without_end = 7;
 
 /// ibv_qp_attr::timeout: 4.096 µs × 2^code; 0 means never, which here is a day (InfiniBand
 /// specification 9.7.6.1.3).
