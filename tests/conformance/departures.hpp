@@ -114,4 +114,10 @@ inline bool batched_inline_lists_work() {
   return !rxe();
 }
 
+/// No promise of the specification, but what one wire does: rxe handles acknowledgements and requests in two
+/// tasks, and either may be first.
+inline bool sends_complete_before_their_answers() {
+  return !rxe();
+}
+
 }  // namespace gdrbench::conformance

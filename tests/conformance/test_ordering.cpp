@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "departures.hpp"
 #include "end.hpp"
 
 namespace gdrbench::conformance {
@@ -151,6 +152,7 @@ TEST_F(Ordering, keeps_more_reads_than_may_be_outstanding_in_turn) {
 // Programs that sleep on one channel for both directions rest on it: the acknowledgement left before the
 // answer.
 TEST_F(Ordering, completes_a_send_before_the_answer_to_it_arrives) {
+  if (!sends_complete_before_their_answers()) GTEST_SKIP() << "an answer may overtake the acknowledgement";
   constexpr std::uint64_t rounds = 2000;
   Pair pair(nic());
   ASSERT_EQ(post(pair.right.qp.get(), Receive{.list = {pair.right.memory.sge(0, 8)}}), 0);
