@@ -125,7 +125,14 @@ bool Requester::handle_read_reference(const FrameHeader& answer, SendWork& work,
   }
   const std::uint64_t bytes = std::min(work.length - work.moved, pull_bytes_a_step);
   if (const int error = qp_.list_of(work).scatter(work.moved, source, work.moved, bytes); error != 0) {
-    fail_front(error == EACCES ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_OP_ERR);
+    if (error == EACCES) {
+      fail_front(IBV_WC_LOC_PROT_ERR);
+    } else if (error == EIO) {
+      fail_front(IBV_WC_LOC_QP_OP_ERR);  // the GPU's driver
+    } else {
+      link_->shut(
+          "the peer's memory cannot be read");  // it is being ended: what is under way finds no answer
+    }
     return true;
   }
   work.moved += bytes;
