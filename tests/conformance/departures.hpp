@@ -120,4 +120,9 @@ inline bool sends_complete_before_their_answers() {
   return !rxe();
 }
 
+/// No promise either: the kernel keeps the queue pairs of a process as long as a child has the device open.
+inline bool queue_pairs_end_with_their_process() {
+  return device_name().starts_with("softverbs");
+}
+
 }  // namespace gdrbench::conformance

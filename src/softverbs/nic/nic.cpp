@@ -3,6 +3,8 @@
 #include <pthread.h>
 
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "softverbs/nic/datagrams.hpp"
 #include "softverbs/nic/engine.hpp"
@@ -16,6 +18,7 @@ struct Registry {
   std::mutex lock;
   std::weak_ptr<Nic> current;
   std::shared_ptr<Nic> at_fork;
+  std::vector<std::shared_ptr<Nic>> inherited;  ///< from ancestors: their threads are not here to be joined
 };
 
 // Never destroyed: threads of the program may still use verbs while it exits.
@@ -40,7 +43,7 @@ void after_fork_in_parent() {
 // for ever.
 void after_fork_in_child() {
   if (registry().at_fork != nullptr) registry().at_fork->engine().loop().after_fork_in_child();
-  [[maybe_unused]] static auto* const kept = new std::shared_ptr<Nic>(std::move(registry().at_fork));
+  if (registry().at_fork != nullptr) registry().inherited.push_back(std::move(registry().at_fork));
   registry().current.reset();
   registry().lock.unlock();
 }
@@ -53,6 +56,7 @@ std::shared_ptr<Nic> Nic::acquire() {
   const std::lock_guard guard(registry().lock);
   std::shared_ptr<Nic> nic = registry().current.lock();
   if (nic == nullptr) {
+    static_cast<void>(shared_memory_allowed());  // throws here, not when a peer is called, if it is misspelt
     nic = std::shared_ptr<Nic>(new Nic);
     registry().current = nic;
   }
@@ -60,7 +64,7 @@ std::shared_ptr<Nic> Nic::acquire() {
 }
 
 Nic::Nic()
-    : gids_((static_cast<void>(shared_memory_allowed()), host_gids())),
+    : gids_(host_gids()),
       engine_(std::make_unique<Engine>(*this)),
       queue_pairs_(std::make_unique<QueuePairTable>(engine_->slot())),
       datagrams_(std::make_unique<Datagrams>(*this)) {

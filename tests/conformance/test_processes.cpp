@@ -1,0 +1,71 @@
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "departures.hpp"
+#include "end.hpp"
+
+namespace gdrbench::conformance {
+namespace {
+
+struct Introduction {
+  std::uint32_t qpn;
+  Remote memory;
+  pid_t child;  ///< that lives on
+};
+
+// The peer of a queue pair, in a process of its own, which has a child that inherits all its descriptors.
+// Opens the device itself: its own parent has it open already.
+[[noreturn]] void be_the_peer(int channel) {
+  std::uint32_t peer = 0;
+  if (read(channel, &peer, sizeof peer) != sizeof peer) _exit(1);
+  try {
+    const Nic nic;
+    const End end(nic);
+    connect(end, peer, {.psn = Link{}.peer_psn, .peer_psn = Link{}.psn});
+    const pid_t child = fork();
+    if (child == 0) {
+      for (;;) pause();
+    }
+    const Introduction own{end.number(), end.memory.remote(), child};
+    if (write(channel, &own, sizeof own) != sizeof own) _exit(1);
+    for (;;) pause();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "the peer: %s\n", error.what());
+  }
+  _exit(1);
+}
+
+class Processes : public Conformance {};
+
+TEST_F(Processes, that_end_are_found_by_retries_though_a_child_of_theirs_lives_on) {
+  if (!queue_pairs_end_with_their_process())
+    GTEST_SKIP() << "they live as long as any process has the device open";
+  int channel[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel), 0);
+  const End end(nic());
+  const pid_t peer = fork();
+  ASSERT_GE(peer, 0);
+  if (peer == 0) be_the_peer(channel[1]);
+  const std::uint32_t number = end.number();
+  Introduction other{};
+  ASSERT_EQ(write(channel[0], &number, sizeof number), static_cast<ssize_t>(sizeof number));
+  ASSERT_EQ(read(channel[0], &other, sizeof other), static_cast<ssize_t>(sizeof other));
+  connect(end, other.qpn);
+  const Send write_word{.opcode = IBV_WR_RDMA_WRITE, .list = {end.memory.sge(0, 8)}, .remote = other.memory};
+  ASSERT_EQ(post(end.qp.get(), write_word), 0);
+  EXPECT_EQ(outcomes(end.cq.get(), 1), successes(0, 1));
+
+  kill(peer, SIGKILL);
+  EXPECT_EQ(waitpid(peer, nullptr, 0), peer);
+  EXPECT_EQ(post(end.qp.get(), write_word), 0);
+  EXPECT_THAT(outcomes(end.cq.get(), 1), testing::ElementsAre(Outcome{0, IBV_WC_RETRY_EXC_ERR}));
+  kill(other.child, SIGKILL);
+  for (const int one : channel) close(one);
+}
+
+}  // namespace
+}  // namespace gdrbench::conformance
