@@ -2,6 +2,7 @@
 """What the program says of faults that the software NIC injects at the client: each is found, and named for what it is."""
 
 import json
+import time
 import unittest
 
 from harness import DONE, FAILED, QUICK, SOFTVERBS, SOON_S, USAGE, TestCase, main
@@ -25,11 +26,14 @@ class Faults(TestCase):
         for suite in ("latency", "bandwidth"):
             for op in ("send", "write_imm", "read"):
                 with self.subTest(suite=suite, op=op):
-                    self.assert_ends(self.measure("corrupt=1-", "--op", op, suite=suite), FAILED, "gdr",
-                                     r"(?i)wrong (byte|data)|expected")
+                    self.assert_ends(self.measure("corrupt=1-", "--op", op, suite=suite), FAILED,
+                                     r"gdr/.*wrong byte in the message at slot offset \d+, byte \d+: expected 0x")
 
     def test_a_lost_message_is_sent_again(self):
-        self.assert_ends(self.measure("drop=3 drop=7-8", "--timeout", 10), DONE)
+        # The second message, twice: its timeout passes each time, 4.096 µs << 18. No upper bound: that would be the machine's.
+        began = time.monotonic()
+        self.assert_ends(self.measure("drop=2-3", "--timeout", 18), DONE)
+        self.assertGreater(time.monotonic() - began, 2 * 4.096e-6 * 2**18)
         (case,) = json.loads((self.folder / "result.json").read_text())["gdrbench"]["cases"]
         self.assertTrue(all(repetition["verified"] for repetition in case["repetitions"]))
 
@@ -54,7 +58,9 @@ class Faults(TestCase):
                 self.assertRegex(outcome.out + outcome.err, words)
 
     def test_a_delay_changes_nothing_but_the_time(self):
-        self.assert_ends(self.measure("delay=2-4:20ms"), DONE)
+        began = time.monotonic()
+        self.assert_ends(self.measure("delay=2:1s"), DONE)
+        self.assertGreater(time.monotonic() - began, 1)
 
     def test_a_list_with_an_error_is_refused_with_the_item(self):
         outcome = self.run_program("serve", "--fabric", "softverbs", "--port", 0, seconds=SOON_S,

@@ -2,22 +2,14 @@
 """All paths over the software NIC: every combination moves its data right and is labelled functional; a peer that
 dies is named soon."""
 
-import json
-import signal
-import time
 import unittest
 
-from harness import (DONE, INTERRUPTED, PATIENCE_S, PEER_LOST, QUICK, SOFTVERBS, SOON_S, UNAVAILABLE, TestCase,
-                     check_result, main)
+from harness import DONE, QUICK, SOFTVERBS, UNAVAILABLE, TestCase, main
 from matrix_case import DIRECTIONS, EDGES, FEW, MatrixCase
+from mid_run import MidRun
 
 FABRIC = ["--fabric", "softverbs"]
 BY_EVENTS = ["send", "write_imm", "read"]
-# Of two sizes the second is under way when its case is opened, and takes a while; the first is measured by then.
-LONG = ["--sizes", "8,4k", "--benchmark_repetitions=1", "--benchmark_min_time=0.3"]
-# Both ends at work; one polls and the messages do not wake the other; staged.
-RUNS = [("latency", "gdr", "send", "event"), ("bandwidth", "gdr", "write", "poll"),
-        ("latency", "rdma", "send", "event")]
 
 
 @unittest.skipUnless(SOFTVERBS, "this build has no softverbs")
@@ -55,12 +47,8 @@ class Combinations(MatrixCase):
 
 
 @unittest.skipUnless(SOFTVERBS, "this build has no softverbs")
-class Softverbs(TestCase):
-    def result(self):
-        """Our part of the result file, which fits the schema."""
-        file = self.folder / "result.json"
-        self.assertEqual("", check_result(file))
-        return json.loads(file.read_text())["gdrbench"]
+class Softverbs(MidRun, TestCase):
+    FABRIC = FABRIC
 
     def test_every_table_and_file_is_labelled_functional_and_says_why(self):
         for command in ("compare", "latency", "bandwidth"):
@@ -87,51 +75,6 @@ class Softverbs(TestCase):
             with self.subTest(flags):
                 self.assert_ends(self.run_program("latency", "--loopback", *FABRIC, "--paths", "gdr", *flags, *QUICK),
                                  UNAVAILABLE, text)
-
-    def start_long_run(self, server, suite, path, op, completion):
-        """A client in mid-run, its first size measured."""
-        direction = ["--direction", "forward"] if suite == "bandwidth" else []
-        client = self.start(suite, server.address, *FABRIC, "--paths", path, "--op", op, "--completion", completion,
-                            *LONG, *direction, "--out", self.folder / "result.json")
-        server.wait_for(rf"{suite}/{path}/{op}/4096\b", PATIENCE_S)
-        time.sleep(0.1)
-        self.assertTrue(client.is_running(), client.err)
-        return client
-
-    def assert_kept_what_was_measured(self):
-        result = self.result()
-        self.assertIs(result["complete"], False)
-        self.assertEqual([8], [case["size_bytes"] for case in result["cases"]])
-        self.assertTrue(result["cases"][0]["repetitions"][0]["verified"])
-
-    def test_a_server_killed_in_mid_run_is_a_lost_peer_named_soon(self):
-        for run in RUNS:
-            with self.subTest(run):
-                server = self.serve(*FABRIC)
-                client = self.start_long_run(server, *run)
-                server.signal(signal.SIGKILL)
-                self.assert_ends(client.finish(SOON_S), PEER_LOST, server.address)
-                self.assert_kept_what_was_measured()
-
-    def test_a_client_killed_in_mid_run_leaves_a_server_that_serves_the_next_one(self):
-        server = self.serve(*FABRIC)
-        for run in RUNS:
-            with self.subTest(run):
-                self.start_long_run(server, *run).signal(signal.SIGKILL)
-                outcome = self.run_program("latency", server.address, *FABRIC, "--require", run[1], "--paths", run[1],
-                                           "--sizes", 8, *QUICK)
-                self.assert_ends(outcome, DONE)
-                server.kill()
-                server = self.serve(*FABRIC)
-
-    def test_ctrl_c_in_mid_run_ends_soon_and_keeps_the_results(self):
-        for run in RUNS:
-            with self.subTest(run):
-                server = self.serve(*FABRIC)
-                client = self.start_long_run(server, *run)
-                client.signal(signal.SIGINT)
-                self.assert_ends(client.finish(SOON_S), INTERRUPTED, "interrupted")
-                self.assert_kept_what_was_measured()
 
 
 if __name__ == "__main__":
