@@ -117,11 +117,6 @@ void EventLoop::nap(Clock::time_point deadline) {
   drain(interrupt_.get());
 }
 
-void EventLoop::ring() {
-  // A full pipe has woken the loop already.
-  [[maybe_unused]] const ssize_t written = write(doorbell_write_.get(), "", 1);
-}
-
 void EventLoop::interrupt() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(interrupt_.get(), &one, sizeof one);

@@ -35,8 +35,6 @@ class EventLoop {
   /// `wait`.
   void nap(Clock::time_point deadline);
 
-  /// Wakes `wait`. From any thread.
-  void ring();
   /// Wakes `nap` and `wait`. From any thread.
   void interrupt();
 

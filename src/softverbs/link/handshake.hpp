@@ -15,8 +15,7 @@ namespace gdrbench::softverbs {
 
 /// A port of the range that queue-pair numbers are made of: the QPN's upper bits name the port that its
 /// process listens on, so a peer that knows GID and QPN knows where to connect, and the port number is
-/// claimed once a host (a network namespace) without any daemon. QPN = slot × queue_pairs_per_process +
-/// index.
+/// claimed once a host (a network namespace) without any daemon. QPN = slot × 4096 + index.
 constexpr std::uint32_t queue_pair_index_bits = 12;
 constexpr std::uint32_t slots = 1U << 12;
 constexpr std::uint16_t default_first_port = 20480;  ///< …24575: below the ephemeral ports of Linux

@@ -83,12 +83,13 @@ FrameHeader header_of(const QueuePair& queue_pair, const SendWork& work) {
 
 Datagrams::Outcome send(QueuePair& queue_pair, SendWork& work) {
   const auto fill = [&](const RingSpans& place) {
-    if ((work.flags & IBV_SEND_INLINE) == 0) {
+    if ((work.flags & IBV_SEND_INLINE) != 0) {
+      place.fill(work.inline_data.data());
+    } else {
       // Checked before; a region that went away since leaves what was in the ring.
       static_cast<void>(queue_pair.list_of(work).gather(0, place));
-      return;
     }
-    place.fill(work.inline_data.data());
+    if (work.corrupt && work.length > 0) place.first[0] ^= std::byte{1};
   };
   return queue_pair.nic->datagrams().add(work.destination.grh.sgid_index, work.destination.grh.dgid,
                                          header_of(queue_pair, work), fill);
@@ -109,6 +110,7 @@ void send_datagrams(QueuePair& queue_pair, StepResult& result) {
         fault = Faults::instance().on_payload();
       }
       work.begun = true;
+      work.corrupt = fault.corrupt;
       work.sent = fault.drop || fault.cut;  // what is lost on the way was sent, for all that its sender knows
     }
     if (work.status == IBV_WC_SUCCESS && !work.sent) {

@@ -29,8 +29,7 @@ class Datagrams {
     wait,  ///< the connection is being made, or has no room: try again when the engine next moves
     lost   ///< nobody is there: the datagram is dropped, as a network would
   };
-  /// Sends one datagram of header.payload_bytes, gathered by `fill(RingSpans)`, which returns false when it
-  /// cannot; then nothing is sent and the outcome is `lost`.
+  /// Sends one datagram of header.payload_bytes, which `fill(RingSpans)` puts in its place.
   template <class Fill>
   Outcome add(std::uint8_t gid_index, const ibv_gid& to, const FrameHeader& header, Fill fill) {
     const std::lock_guard guard(out_lock_);

@@ -25,7 +25,6 @@ constexpr std::uint32_t datagram_bytes = 4096;  ///< a datagram is one packet of
 constexpr std::uint32_t grh_bytes = 40;
 constexpr std::uint16_t default_pkey = 0xffff;
 
-constexpr int local_access = IBV_ACCESS_LOCAL_WRITE;
 constexpr int known_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                              IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
 /// Bits that a region may be asked for and that need no support (IBV_ACCESS_OPTIONAL_RANGE).

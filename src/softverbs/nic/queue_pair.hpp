@@ -17,6 +17,10 @@
 
 namespace gdrbench::softverbs {
 
+/// A step stops after so much, for the sake of the other queue pairs and of who waits for the lock.
+constexpr int frames_a_step = 64;
+constexpr std::uint64_t bytes_a_step = std::uint64_t{1} << 20;
+
 /// What a step of a queue pair has done and what it waits for.
 struct StepResult {
   std::size_t frames = 0;  ///< frames handled

@@ -131,7 +131,6 @@ void Requester::check_link() {
   if (under_way) fail_front(IBV_WC_RETRY_EXC_ERR);
 }
 
-// Answers come in the order of the requests: one says that all before are done.
 void Requester::fail_front(ibv_wc_status status, std::uint32_t vendor_error) {
   SendWork& front = qp_.sends.front();
   front.status = status;
@@ -141,7 +140,6 @@ void Requester::fail_front(ibv_wc_status status, std::uint32_t vendor_error) {
   qp_.to_error();
 }
 
-// False: the frame stays, to be continued.
 void Requester::transmit(StepResult& result) {
   while (in_flight_ < qp_.sends.size()) {
     SendWork& work = qp_.sends[in_flight_];
@@ -182,7 +180,7 @@ bool Requester::may_start(const SendWork& work) const {
 
 // What goes wrong on demand. True: the request does not start now.
 bool Requester::faulty(SendWork& work, StepResult& result) {
-  if (work.fault && work.fault->status != IBV_WC_SUCCESS) {
+  if (work.fault) {
     work.status = work.fault->status;
     work.vendor_error = work.fault->vendor_error;
     work.done = true;

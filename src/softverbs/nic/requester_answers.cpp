@@ -9,12 +9,6 @@
 #include "softverbs/nic/timers.hpp"
 
 namespace gdrbench::softverbs {
-namespace {
-
-constexpr int frames_a_step = 64;
-constexpr std::uint64_t pull_bytes_a_step = std::uint64_t{1} << 20;
-
-}  // namespace
 
 void Requester::take_answers(StepResult& result) {
   if (link_ == nullptr) return;
@@ -35,6 +29,7 @@ SendWork* Requester::outstanding(std::uint32_t message) {
   return &qp_.sends[place];
 }
 
+// Answers come in the order of the requests: one says that all before are done.
 bool Requester::finish_until(std::uint32_t message) {
   while (front_message_ != message) {
     SendWork& front = qp_.sends.front();
@@ -57,6 +52,7 @@ void Requester::complete_front() {
   rnr_retries_ = 0;
 }
 
+// False: the frame stays, to be continued.
 bool Requester::handle(const FrameHeader& answer, StepResult& result) {
   SendWork* const work = outstanding(answer.message);
   const auto malformed = [&] {
@@ -123,7 +119,7 @@ bool Requester::handle_read_reference(const FrameHeader& answer, SendWork& work,
     link_->shut("a reference to data of another length");
     return true;
   }
-  const std::uint64_t bytes = std::min(work.length - work.moved, pull_bytes_a_step);
+  const std::uint64_t bytes = std::min(work.length - work.moved, bytes_a_step);
   if (const int error = qp_.list_of(work).scatter(work.moved, source, work.moved, bytes); error != 0) {
     if (error == EACCES) {
       fail_front(IBV_WC_LOC_PROT_ERR);

@@ -10,12 +10,6 @@
 #include "softverbs/nic/timers.hpp"
 
 namespace gdrbench::softverbs {
-namespace {
-
-constexpr int frames_a_step = 64;
-constexpr std::uint64_t bytes_a_step = std::uint64_t{1} << 20;
-
-}  // namespace
 
 void Responder::connect(std::unique_ptr<Link> link) {
   reset();
