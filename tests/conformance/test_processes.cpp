@@ -50,6 +50,7 @@ TEST_F(Processes, that_end_are_found_by_retries_though_a_child_of_theirs_lives_o
   const pid_t peer = fork();
   ASSERT_GE(peer, 0);
   if (peer == 0) be_the_peer(channel[1]);
+  close(channel[1]);  // so that reading ends, should the peer do
   const std::uint32_t number = end.number();
   Introduction other{};
   ASSERT_EQ(write(channel[0], &number, sizeof number), static_cast<ssize_t>(sizeof number));
@@ -64,7 +65,7 @@ TEST_F(Processes, that_end_are_found_by_retries_though_a_child_of_theirs_lives_o
   EXPECT_EQ(post(end.qp.get(), write_word), 0);
   EXPECT_THAT(outcomes(end.cq.get(), 1), testing::ElementsAre(Outcome{0, IBV_WC_RETRY_EXC_ERR}));
   kill(other.child, SIGKILL);
-  for (const int one : channel) close(one);
+  close(channel[0]);
 }
 
 }  // namespace

@@ -25,8 +25,6 @@ void dma_copy(void* to, const void* from, std::size_t bytes) {
 
 #else
 
-#define GDRBENCH_UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
-
 // Volatile, so that no library function, which sanitizers intercept, takes the loop's place.
 GDRBENCH_UNINSTRUMENTED void dma_copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;

@@ -3,6 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
+/// For functions that access an application's memory as a device would, which sanitizers do not see either.
+/// They must not call any other function, which would be seen.
+#define GDRBENCH_UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
+
 namespace gdrbench::softverbs {
 
 /// Bytes at the end of a copy of `bytes` (not 0) that are stored alone, after all others: an aligned word, so

@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+
+#include "softverbs/memory/dma_copy.hpp"
 
 // The kernel's <asm-generic/mman-common.h>; missing from the headers of older distributions.
 #ifndef MADV_POPULATE_READ
@@ -31,20 +32,17 @@ class HostMemory final : public Memory {
     dma_copy(to.data(), reinterpret_cast<const void*>(address), to.size());
     return 0;
   }
-  int fetch_add(std::uint64_t address, std::uint64_t add, std::uint64_t& before) const override {
-    before = word(address).fetch_add(add);
+  GDRBENCH_UNINSTRUMENTED int fetch_add(std::uint64_t address, std::uint64_t add,
+                                        std::uint64_t& before) const override {
+    before = __atomic_fetch_add(reinterpret_cast<std::uint64_t*>(address), add, __ATOMIC_SEQ_CST);
     return 0;
   }
-  int compare_swap(std::uint64_t address, std::uint64_t compare, std::uint64_t swap,
-                   std::uint64_t& before) const override {
+  GDRBENCH_UNINSTRUMENTED int compare_swap(std::uint64_t address, std::uint64_t compare, std::uint64_t swap,
+                                           std::uint64_t& before) const override {
     before = compare;
-    word(address).compare_exchange_strong(before, swap);
+    __atomic_compare_exchange_n(reinterpret_cast<std::uint64_t*>(address), &before, swap, false,
+                                __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return 0;
-  }
-
- private:
-  static std::atomic_ref<std::uint64_t> word(std::uint64_t address) {
-    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(address));
   }
 };
 
