@@ -13,6 +13,7 @@ namespace gdrbench::benchmarks {
 struct Discovery {
   MemoryKind memory = MemoryKind::host;
   std::string memory_note;  ///< why it is not GPU memory; empty when it is, or when it was asked for
+  bool shares_gpu = false;  ///< both ends run on one GPU
   FabricDescription fabric;
   std::string device, peer_device;
   std::vector<Path> paths;  ///< those that run, in the order asked for

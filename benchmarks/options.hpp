@@ -27,6 +27,7 @@ struct MeasureOptions {
   std::uint32_t queue_pairs = 1;
   std::uint64_t footprint_bytes = std::uint64_t{64} << 20;
   StagingOptions staging;
+  bool chunk_given = false;  ///< staging.chunk_bytes was asked for, also of `auto`
   VerbsOptions verbs;
   double time_budget_s = 60;
 };

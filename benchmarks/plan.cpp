@@ -1,5 +1,7 @@
 #include "benchmarks/plan.hpp"
 
+#include "memory/staging_choice.hpp"
+
 namespace gdrbench::benchmarks {
 namespace {
 
@@ -24,6 +26,7 @@ Case make_case(const MeasureOptions& options, const Discovery& discovery) {
   c.queue_pairs = options.queue_pairs;
   c.footprint_bytes = options.footprint_bytes;
   c.gpu = options.gpu;
+  c.shares_gpu = discovery.shares_gpu;
   c.staging = options.staging;
   c.verbs = options.verbs;
   c.verbs.device = discovery.device;
@@ -52,6 +55,9 @@ std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& d
             for (const Path path : discovery.paths) {
               c.path = path;
               c.memory = is_baseline(path) ? MemoryKind::host : discovery.memory;
+              c.staging = options.staging;
+              if (is_staged(path) && c.staging.variant == Staging::automatic && !options.chunk_given)
+                c.staging.chunk_bytes = memory::choose_chunk_bytes(c);
               point.push_back(c);
             }
             points.push_back(std::move(point));

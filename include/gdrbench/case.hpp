@@ -21,9 +21,12 @@ enum class Suite { latency, bandwidth };
 /// Seen from the initiator, the end that measures.
 enum class Direction { forward, reverse, both };
 enum class CompletionMode { poll, event };
-/// pipelined: chunks, pinned, copies and wire overlapped; plain: one copy, then the wire; pageable: plain
-/// from memory that is not pinned for the GPU.
-enum class Staging { pipelined, plain, pageable };
+/// pipelined: chunks, pinned, copies and wire overlapped; automatic: pipelined, with engine and chunk size
+/// chosen for each message size by a short calibration; plain: one copy, then the wire; pageable: plain from
+/// memory that is not pinned for the GPU.
+enum class Staging { automatic, pipelined, plain, pageable };
+/// What copies between GPU and bounce memory. kernel: one that stays on the GPU, for small pieces.
+enum class CopyEngine { automatic, copy_engine, kernel };
 /// Who moves the queue pairs to RTS: our control channel, or librdmacm.
 enum class ConnectBy { control, rdma_cm };
 
@@ -53,8 +56,10 @@ GDRBENCH_ENUM_NAMES(Direction, "direction", {Direction::forward, "forward"}, {Di
                     {Direction::both, "both"});
 GDRBENCH_ENUM_NAMES(CompletionMode, "completion", {CompletionMode::poll, "poll"},
                     {CompletionMode::event, "event"});
-GDRBENCH_ENUM_NAMES(Staging, "staging", {Staging::pipelined, "pipelined"}, {Staging::plain, "plain"},
+GDRBENCH_ENUM_NAMES(Staging, "staging", {Staging::automatic, "auto"}, {Staging::pipelined, "pipelined"}, {Staging::plain, "plain"},
                     {Staging::pageable, "pageable"});
+GDRBENCH_ENUM_NAMES(CopyEngine, "staging engine", {CopyEngine::automatic, "auto"},
+                    {CopyEngine::copy_engine, "copy_engine"}, {CopyEngine::kernel, "kernel"});
 GDRBENCH_ENUM_NAMES(ConnectBy, "connect", {ConnectBy::control, "control"}, {ConnectBy::rdma_cm, "rdma_cm"});
 
 #undef GDRBENCH_ENUM_NAMES
@@ -92,12 +97,20 @@ constexpr bool is_baseline(Path path) {
   return path == Path::tcp_wire || path == Path::rdma_wire;
 }
 
+/// Both ends get the same, so that their bounce memory is laid out alike; the engine is each end's own choice.
 struct StagingOptions {
-  Staging variant = Staging::pipelined;
+  Staging variant = Staging::automatic;
+  CopyEngine engine = CopyEngine::automatic;
   std::uint64_t chunk_bytes = std::uint64_t{256}
                               << 10;  ///< largest piece copied and sent at once; ignored by plain
+  std::uint32_t slots = 0;            ///< chunks in flight each way on a lane; 0: what fits 16 MiB
+  std::uint32_t streams = 1;          ///< of the copy engine, each way on a lane
   bool operator==(const StagingOptions&) const = default;
 };
+/// Chunked, with copies and wire overlapped.
+constexpr bool is_pipelined(Staging variant) {
+  return variant == Staging::automatic || variant == Staging::pipelined;
+}
 
 /// Verbs settings of both ends. Empty device or absent index: chosen by the rules of docs/methodology.md.
 struct VerbsOptions {
@@ -132,6 +145,7 @@ struct Case {
   std::uint64_t footprint_bytes = std::uint64_t{64}
                                   << 20;  ///< payload buffers rotate through at least this much memory
   int gpu = 0;
+  bool shares_gpu = false;  ///< both ends run on one GPU, whose kernels then take turns
   StagingOptions staging{};
   VerbsOptions verbs{};
   bool operator==(const Case&) const = default;

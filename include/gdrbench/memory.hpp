@@ -63,29 +63,6 @@ std::optional<Mismatch> find_mismatch(const Buffer& buffer, std::uint64_t offset
 /// Overwrites the range with what no pattern word of `seed` equals, so that missing data is seen.
 void scrub(const Buffer& buffer, std::uint64_t offset, std::uint64_t length, std::uint64_t seed);
 
-/// Moves bytes between payload and bounce memory, in submission order: by the CPU between host buffers, by a
-/// CUDA stream of its own when one side is GPU memory.
-class Copier {
- public:
-  enum class Towards { host, gpu };
-  /// `kind` and `gpu` of the payload side. `pageable`: the host side is not pinned (the copy then blocks).
-  Copier(MemoryKind kind, int gpu, bool pageable);
-  ~Copier();
-  Copier(Copier&&) noexcept;
-  Copier& operator=(Copier&&) noexcept;
-
-  void submit(std::byte* destination, const std::byte* source, std::uint64_t length, Towards towards);
-  /// How many of the submitted copies are finished; the CPU's are finished when submit returns. Throws
-  /// CudaError.
-  std::uint64_t finished();
-  std::uint64_t submitted() const { return submitted_; }
-
- private:
-  struct Stream;
-  std::uint64_t submitted_ = 0;
-  std::unique_ptr<Stream> stream_;
-};
-
 /// What this machine has of CUDA, for the discovery of paths.
 struct GpuSummary {
   std::string backend;      ///< "cuda" or "none"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,13 +26,22 @@ struct CpuUsage {
   double softirq_s = 0;  ///< of the whole host
 };
 
+/// Seconds of a run during which at least one piece of a staged path was in each stage, at one end. Together
+/// they exceed the elapsed time by as much as the stages overlap.
+struct StageTimes {
+  double gpu_to_host_s = 0;
+  double wire_s = 0;  ///< posted and not yet completed, at the end that posts
+  double host_to_gpu_s = 0;
+};
+
 /// What one end saw of a run.
 struct EndResult {
   double elapsed_s = 0;  ///< timed part, by this end's clock
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
   CpuUsage cpu{};
-  std::vector<double> samples_us{};  ///< latency, initiator only: one a round trip, in order
+  std::optional<StageTimes> stages{};  ///< staged paths, bandwidth
+  std::vector<double> samples_us{};    ///< latency, initiator only: one a round trip, in order
 };
 
 /// Exact percentiles over all samples, microseconds. pXX is the smallest sample that at least XX % are ≤ to
@@ -48,6 +58,7 @@ struct RunResult {
   std::vector<double> samples_us{};
   CpuUsage initiator{};
   CpuUsage responder{};
+  std::optional<StageTimes> initiator_stages{}, responder_stages{};
   bool verified = false;
   std::string started;  ///< RFC 3339, UTC
 };

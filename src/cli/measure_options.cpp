@@ -98,9 +98,22 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_latency,
   command.add_option("--staging", flags.staging, "Of " + names<Staging>())
       ->capture_default_str()
       ->group(what);
+  command.add_option("--staging-engine", flags.engine, "What copies: of " + names<CopyEngine>())
+      ->capture_default_str()
+      ->group(what);
   command
-      .add_option("--chunk", flags.chunk,
-                  "Largest piece that pipelined staging copies and sends (default 256k)")
+      .add_option(
+          "--chunk", flags.chunk,
+          "Largest piece that staging copies and sends at once (default: measured by auto, else 256k)")
+      ->group(what);
+  command
+      .add_option("--staging-depth", options.staging.slots,
+                  "Chunks in flight each way on a queue pair; 0: what fits 16M")
+      ->capture_default_str()
+      ->group(what);
+  command
+      .add_option("--staging-streams", options.staging.streams, "CUDA streams of the copy engine, each way")
+      ->capture_default_str()
       ->group(what);
   command.add_option("--time-budget", options.time_budget_s, "Seconds for the whole run")
       ->capture_default_str()
@@ -169,7 +182,16 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   if (flags.memory) options.memory = from_name<MemoryKind>(*flags.memory);
   options.fabric = read_fabric(flags.fabric);
   options.staging.variant = from_name<Staging>(flags.staging);
+  options.staging.engine = from_name<CopyEngine>(flags.engine);
+  if (!is_pipelined(options.staging.variant) && options.staging.engine != CopyEngine::automatic)
+    throw UsageError(
+        fmt::format("--staging-engine {}: staging {} copies by the copy engine; use --staging auto or "
+                    "pipelined",
+                    flags.engine, flags.staging));
+  options.chunk_given = flags.chunk.has_value();
   if (flags.chunk) options.staging.chunk_bytes = parse_size(*flags.chunk);
+  check_range("--staging-depth", options.staging.slots, 0, 256);
+  check_range("--staging-streams", options.staging.streams, 1, 16);
   check_range("--chunk", options.staging.chunk_bytes, 256, (8 << 20) - 64);
   if (flags.footprint) options.footprint_bytes = parse_size(*flags.footprint);
   options.verbs.connect = from_name<ConnectBy>(flags.connect);

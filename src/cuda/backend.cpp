@@ -13,6 +13,10 @@ std::string version_text(int version) {
 }
 
 std::string find_reason() {
+  // Both are read once, when the driver starts. Beside a kernel that waits for the host, a stream that shares
+  // its hardware queue would wait for ever (32 queues are the most), and so would loading another kernel.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
     return "no CUDA driver (libcuda.so.1 is not installed, or not mapped into this container)";

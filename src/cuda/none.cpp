@@ -4,7 +4,9 @@
 #include "cuda/device_memory.hpp"
 #include "cuda/dmabuf.hpp"
 #include "cuda/host_registration.hpp"
+#include "cuda/pinned_memory.hpp"
 #include "cuda/pointer.hpp"
+#include "cuda/resident_copy.hpp"
 #include "cuda/stream.hpp"
 #include "cuda/vmm_memory.hpp"
 #include "gdrbench/error.hpp"
@@ -79,6 +81,31 @@ VmmMemory::VmmMemory(int /*gpu*/, std::uint64_t /*length*/) {
 }
 void UnregisterHostMemory::operator()(void* /*address*/) const noexcept {}
 HostRegistration::HostRegistration(int /*gpu*/, std::byte* /*address*/, std::uint64_t /*length*/) {
+  refuse();
+}
+
+void FreePinnedMemory::operator()(void* /*address*/) const noexcept {}
+PinnedMemory::PinnedMemory(int /*gpu*/, std::uint64_t /*length*/) {
+  refuse();
+}
+
+ResidentCopy::ResidentCopy(int gpu, CopyKind kind) : gpu_(gpu), kind_(kind), memory_(gpu, 0), stream_(gpu) {}
+void ResidentCopy::start(std::uint64_t /*next*/) {
+  refuse();
+}
+void ResidentCopy::join() {
+  refuse();
+}
+void ResidentCopy::check() const {
+  refuse();
+}
+std::byte* ResidentCopy::order(std::uint64_t /*piece*/) const {
+  refuse();
+}
+std::byte* ResidentCopy::data(std::uint64_t /*piece*/) const {
+  refuse();
+}
+std::uint64_t ResidentCopy::arrived() const {
   refuse();
 }
 

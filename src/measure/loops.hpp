@@ -3,9 +3,9 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <ctime>
 #include <vector>
 
+#include "error/clock.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/run_result.hpp"
 #include "measure/cpu_meter.hpp"
@@ -22,13 +22,6 @@ struct LoopPlan {
   RunRequest request;
   path::Flow flow;
 };
-
-/// CLOCK_MONOTONIC_RAW, microseconds: not slewed by NTP.
-inline double now_us() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-  return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
-}
 
 /// Turns the path's wheels until `condition()` holds; false when the control channel has something to say
 /// first.
@@ -94,6 +87,7 @@ EndResult finish(P& path, CpuMeter& meter) {
   result.elapsed_s = result.cpu.elapsed_s;
   result.messages_sent = path.done();
   result.messages_received = path.accepted();
+  result.stages = path.stages();
   return result;
 }
 

@@ -51,6 +51,8 @@ class PathRunner final : public Runner {
 
   EndResult run(Watch& watch) override {
     const std::optional<std::uint64_t> before = port_bytes();
+    // Also when the loop fails: a kernel that waits for the host would keep every other call to CUDA waiting.
+    const Rest rest{path_};
     EndResult result = turn_loop(watch);
     if (const std::optional<std::uint64_t> after = port_bytes(); before && after)
       port_bytes_sent_ = *after - *before;
@@ -77,6 +79,11 @@ class PathRunner final : public Runner {
   }
 
  private:
+  struct Rest {
+    P& path;
+    ~Rest() { path.rest(); }
+  };
+
   EndResult turn_loop(Watch& watch) {
     if (plan_.c.suite == Suite::latency)
       return initiator_ ? initiate_latency(path_, plan_, watch) : respond_latency(path_, plan_, watch);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "gdrbench/case.hpp"
+#include "memory/copier.hpp"
 #include "path/layout.hpp"
 
 /// The bounce memory of one lane of a staged path, and the small messages that steer it.
@@ -62,15 +63,18 @@ struct BounceLayout {
 inline constexpr std::uint64_t max_chunk_bytes = (8 << 20) - BounceLayout::line;
 
 inline BounceLayout bounce_layout(const Case& c) {
-  constexpr std::uint64_t lane_bytes = 4 << 20;    // of each direction: enough chunks to cover copy and wire
-  constexpr std::uint64_t total_bytes = 16 << 20;  // over all lanes
+  constexpr std::uint64_t lane_bytes = 16 << 20;   // of each direction: enough chunks to cover copy and wire
+  constexpr std::uint64_t total_bytes = 64 << 20;  // over all lanes
   BounceLayout layout;
-  const bool pipelined = c.staging.variant == Staging::pipelined;
-  layout.chunk_bytes =
-      std::min({c.size_bytes, pipelined ? c.staging.chunk_bytes : max_chunk_bytes, max_chunk_bytes});
+  const bool pipelined = is_pipelined(c.staging.variant);
+  layout.chunk_bytes = std::min({c.size_bytes, pipelined ? c.staging.chunk_bytes : max_chunk_bytes,
+                                 max_chunk_bytes, memory::most_bytes(c.staging.engine)});
   layout.chunks_per_message = (c.size_bytes + layout.chunk_bytes - 1) / layout.chunk_bytes;
   const std::uint64_t fit = std::min(lane_bytes, total_bytes / c.queue_pairs) / layout.stride();
-  const auto slots = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fit, 1, std::max(c.depth, 16U)));
+  const auto slots =
+      c.staging.slots != 0
+          ? c.staging.slots
+          : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fit, 1, std::max(c.depth, 16U)));
   layout.incoming_slots = pipelined ? std::max(slots, 2U) : slots;
   layout.outgoing_slots =
       pipelined ? layout.incoming_slots : 1;  // plain: copy, send, and only then copy again

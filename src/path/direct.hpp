@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gdrbench/error.hpp"
 #include "gdrbench/memory.hpp"
+#include "gdrbench/run_result.hpp"
 #include "path/layout.hpp"
 #include "wire/queue_pair.hpp"
 
@@ -84,6 +86,11 @@ class Direct {
     }
     if (polls_memory_ && incoming_.length > 0) tail(incoming_) = std::byte{0};
   }
+
+  /// Nothing of a direct path waits for the host between rounds.
+  void rest() {}
+  /// Nothing is staged.
+  std::optional<StageTimes> stages() const { return std::nullopt; }
 
   /// Posts the next segment if the window of its lane has room.
   bool try_post() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gdrbench/memory.hpp"
+#include "memory/staging_choice.hpp"
 #include "path/staged_lane.hpp"
 
 namespace gdrbench::path {
@@ -29,21 +30,30 @@ class Staged {
       : wire_(&wire),
         layout_(layout_of(c)),
         variant_(c.staging.variant),
-        copies_by_cpu_(c.memory == MemoryKind::host),
+        timed_(c.suite == Suite::bandwidth),
+        engine_(memory::choose_engine(c, bounce_layout(c).chunk_bytes)),
         slots_(bounce_layout(c)),
         bounce_({.kind = MemoryKind::host,
                  .length = slots_.bytes() * c.queue_pairs,
                  .gpu = c.gpu,
                  .pin_for_gpu = c.memory != MemoryKind::host && variant_ != Staging::pageable}) {
     region_ = wire.register_memory(bounce_.view());
+    const memory::CopierOptions copies{
+        .pageable = variant_ == Staging::pageable, .engine = engine_.engine, .streams = c.staging.streams};
     lanes_.reserve(c.queue_pairs);
     for (std::uint32_t l = 0; l < c.queue_pairs; ++l) {
       wire::Region part = region_;
       part.address += l * slots_.bytes();
       lanes_.emplace_back(
-          wire, c, l, typename StagedLane<W>::Ends{outgoing, incoming, variant_ == Staging::pageable}, part);
+          wire, c, l, typename StagedLane<W>::Ends{outgoing, incoming, copies, timed_ ? &stages_ : nullptr},
+          part);
     }
   }
+
+  /// Kernels of all lanes end before the memory of any goes, for that waits for every kernel.
+  ~Staged() { rest(); }
+  Staged(const Staged&) = delete;
+  Staged& operator=(const Staged&) = delete;
 
   bool target_must_answer() const { return true; }
   bool accepts_passively() const { return false; }
@@ -60,11 +70,18 @@ class Staged {
 
   void start(const Round& round) {
     next_lane_ = 0;
+    stages_.reset();
     tokens_expected_before_ = round.token_before ? 1 : 0;
     tokens_expected_after_ = tokens_expected_before_ + (round.token_after ? 1 : 0);
     for (std::uint32_t l = 0; l < lanes_.size(); ++l)
       lanes_[l].start(share_of(round.posts, l, static_cast<std::uint32_t>(lanes_.size())));
   }
+
+  /// After the last round, before anything else is done with the GPU.
+  void rest() {
+    for (StagedLane<W>& lane : lanes_) lane.rest();
+  }
+  std::optional<StageTimes> stages() const { return timed_ ? std::optional(stages_.times()) : std::nullopt; }
 
   bool try_post() {
     for (std::size_t tried = 0; tried < lanes_.size(); ++tried) {
@@ -128,7 +145,8 @@ class Staged {
             {"outgoing_slots", slots_.outgoing_slots},
             {"incoming_slots", slots_.incoming_slots},
             {"bounce_bytes", bounce_.size()},
-            {"copy_engine", copies_by_cpu_ ? "cpu" : "cuda stream"}};
+            {"copy_engine", engine_.name()},
+            {"copy_engine_reason", engine_.reason}};
   }
 
  private:
@@ -145,10 +163,12 @@ class Staged {
   W* wire_;
   Layout layout_;
   Staging variant_;
-  bool copies_by_cpu_;
+  bool timed_;
+  memory::EngineChoice engine_;
   BounceLayout slots_;
   Buffer bounce_;
   wire::Region region_;
+  Stages stages_;
   std::vector<StagedLane<W>> lanes_;
   Stir<W> stir_;
   std::size_t next_lane_ = 0;

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "gdrbench/error.hpp"
 #include "gdrbench/memory.hpp"
-#include "path/bounce.hpp"
-#include "wire/queue_pair.hpp"
+#include "memory/copier.hpp"
+#include "path/lane_port.hpp"
+#include "path/stages.hpp"
 
 namespace gdrbench::path {
 
@@ -28,26 +28,24 @@ class StagedLane {
   struct Ends {
     const Buffer* outgoing = nullptr;  ///< payload that leaves here, null if none
     const Buffer* incoming = nullptr;
-    bool pageable = false;
+    memory::CopierOptions copies;  ///< but for what follows from the payload and the way
+    Stages* stages = nullptr;      ///< null: not timed
   };
 
   StagedLane(W& wire, const Case& c, std::uint32_t index, const Ends& ends, const wire::Region& bounce)
-      : wire_(&wire),
+      : port_(wire, c, index, bounce),
+        slots_(port_.slots),
         reads_(c.op == Op::read),
         op_(c.op),
         index_(index),
         depth_(c.depth),
         payload_(layout_of(c)),
         ends_(ends),
-        slots_(bounce_layout(c)),
-        bounce_(bounce),
         arrived_slots_(slots_.receives()),
-        copy_out_(copier(ends.outgoing)),
-        copy_in_(copier(ends.incoming)) {
-    for (std::uint64_t slot = 0; slot < slots_.receives(); ++slot) post_receive(slot);
-  }
+        copy_out_(copier(ends.outgoing, memory::Towards::host)),
+        copy_in_(copier(ends.incoming, memory::Towards::gpu)) {}
 
-  void connect(const wire::RemoteRegion& remote) { remote_ = remote; }
+  void connect(const wire::RemoteRegion& remote) { port_.connect(remote); }
 
   /// Begins a round of `quota` messages to post; the previous one is over.
   void start(std::uint64_t quota) {
@@ -58,6 +56,13 @@ class StagedLane {
     out_before_ = messages(staged_);
     in_before_ = messages(copied_in_);
     tokens_ = 0;
+    copy_out_->start();
+    copy_in_->start();
+  }
+  /// No kernel waits for this lane afterwards, until the next round.
+  void rest() {
+    copy_out_->rest();
+    copy_in_->rest();
   }
 
   /// Lets one more message go, if the round and the window allow it.
@@ -82,10 +87,12 @@ class StagedLane {
   void take(const wire::Completion& c) {
     if (c.kind == wire::Completion::Kind::received) {
       received(c);
-    } else if (c.id == control_id) {
-      ++control_done_;
+    } else if (c.id == port_.control_id) {
+      port_.control_completed();
     } else {
-      (reads_ ? arrived_ : sent_) = c.id;
+      std::uint64_t& done = reads_ ? arrived_ : sent_;
+      if (ends_.stages != nullptr) ends_.stages->wire.end(c.id - done);
+      done = c.id;
     }
   }
 
@@ -94,14 +101,15 @@ class StagedLane {
   std::uint64_t accepted() const { return messages(accepted_chunks()) - accepted_before_; }
   std::uint64_t tokens() const { return tokens_; }
   bool copies_in_flight() const { return staged_out_ < staged_ || staged_in_ < copied_in_; }
-  const std::string& failure() const { return failure_; }
+  const std::string& failure() const { return port_.failure(); }
 
  private:
-  static constexpr std::uint64_t control_id = std::uint64_t{1} << 47;
-
-  Copier copier(const Buffer* payload) const {
-    return payload != nullptr ? Copier(payload->kind(), payload->gpu(), ends_.pageable)
-                              : Copier(MemoryKind::host, 0, false);
+  std::unique_ptr<memory::Copier> copier(const Buffer* payload, memory::Towards towards) const {
+    memory::CopierOptions options = ends_.copies;
+    options.payload = payload != nullptr ? payload->kind() : MemoryKind::host;
+    options.gpu = payload != nullptr ? payload->gpu() : 0;
+    options.towards = towards;
+    return memory::make_copier(options);
   }
   std::uint64_t messages(std::uint64_t chunks) const { return chunks / slots_.chunks_per_message; }
   std::uint64_t chunk_length(std::uint64_t chunk) const {
@@ -120,15 +128,16 @@ class StagedLane {
   bool stage_out() {
     bool moved = false;
     const std::uint64_t free = reads_ ? peer_freed_ : sent_;
-    while (staged_ < wanted_ && staged_ - free < slots_.outgoing_slots) {
-      copy_out_.submit(bounce_.address + slots_.outgoing(staged_),
-                       ends_.outgoing->data() + payload_offset(staged_, out_before_), chunk_length(staged_),
-                       Copier::Towards::host);
+    while (staged_ < wanted_ && staged_ - free < slots_.outgoing_slots && copy_out_->has_room()) {
+      if (ends_.stages != nullptr) ends_.stages->gpu_to_host.begin();
+      copy_out_->submit(port_.at(slots_.outgoing(staged_)),
+                        ends_.outgoing->data() + payload_offset(staged_, out_before_), chunk_length(staged_));
       ++staged_;
       moved = true;
     }
     if (staged_out_ < staged_) {
-      const std::uint64_t finished = copy_out_.finished();
+      const std::uint64_t finished = copy_out_->finished();
+      if (ends_.stages != nullptr) ends_.stages->gpu_to_host.end(finished - staged_out_);
       moved |= finished != staged_out_;
       staged_out_ = finished;
     }
@@ -140,24 +149,19 @@ class StagedLane {
     while (on_wire_ < staged_out_ && on_wire_ - peer_freed_ < slots_.incoming_slots) {
       const std::uint64_t chunk = on_wire_;
       const auto credit = static_cast<std::uint32_t>(freed());
-      wire::SendRequest request{
-          .id = chunk + 1,
-          .lane = index_,
-          .op = op_,
-          .address = bounce_.address + slots_.outgoing(chunk),
-          .length = static_cast<std::uint32_t>(chunk_length(chunk)),
-          .lkey = bounce_.lkey,
-          .remote_address = remote_.address + slots_.incoming(chunk % slots_.incoming_slots),
-          .rkey = remote_.rkey,
-          .immediate = credit,
-          .signaled = op_ != Op::write};  // its Arrival is
+      std::byte* source = port_.at(slots_.outgoing(chunk));
+      std::uint64_t length = chunk_length(chunk);
       if (op_ == Op::send) {
-        request.address -= sizeof(ChunkHeader);
-        request.length += sizeof(ChunkHeader);
-        put(request.address, ChunkHeader{ChunkHeader::Kind::data, credit});
+        source -= sizeof(ChunkHeader);
+        length += sizeof(ChunkHeader);
+        port_.put(source, ChunkHeader{ChunkHeader::Kind::data, credit});
       }
-      request.inline_data = request.length <= wire_->inline_bytes();
-      if (!post(request) || (op_ == Op::write && !post_arrival(chunk, credit))) break;
+      wire::SendRequest request =
+          port_.request(op_, chunk + 1, source, length, slots_.incoming(chunk % slots_.incoming_slots));
+      request.immediate = credit;
+      request.signaled = op_ != Op::write;  // its Arrival is
+      if (!port_.post(request) || (op_ == Op::write && !post_arrival(chunk, credit))) break;
+      if (ends_.stages != nullptr) ends_.stages->wire.begin();
       credited_ = freed();
       ++on_wire_;
       moved = true;
@@ -166,32 +170,20 @@ class StagedLane {
   }
 
   bool post_arrival(std::uint64_t chunk, std::uint32_t credit) {
-    std::byte* source = bounce_.address + slots_.arrival_source(chunk);
-    put(source, Arrival{static_cast<std::uint32_t>(chunk + 1), credit});
-    return post({.id = chunk + 1,
-                 .lane = index_,
-                 .op = Op::write,
-                 .address = source,
-                 .length = sizeof(Arrival),
-                 .lkey = bounce_.lkey,
-                 .remote_address = remote_.address + slots_.arrival(),
-                 .rkey = remote_.rkey,
-                 .inline_data = sizeof(Arrival) <= wire_->inline_bytes()});
+    std::byte* const source = port_.at(slots_.arrival_source(chunk));
+    port_.put(source, Arrival{static_cast<std::uint32_t>(chunk + 1), credit});
+    return port_.post(port_.request(Op::write, chunk + 1, source, sizeof(Arrival), slots_.arrival()));
   }
 
   bool read_ready() {
     bool moved = false;
     while (reads_posted_ < peer_ready_ && reads_posted_ - staged_in_ < slots_.incoming_slots) {
       const std::uint64_t chunk = reads_posted_;
-      if (!post({.id = chunk + 1,
-                 .lane = index_,
-                 .op = Op::read,
-                 .address = bounce_.address + slots_.incoming(chunk % slots_.incoming_slots),
-                 .length = static_cast<std::uint32_t>(chunk_length(chunk)),
-                 .lkey = bounce_.lkey,
-                 .remote_address = remote_.address + slots_.outgoing(chunk),
-                 .rkey = remote_.rkey}))
+      std::byte* const target = port_.at(slots_.incoming(chunk % slots_.incoming_slots));
+      if (!port_.post(
+              port_.request(Op::read, chunk + 1, target, chunk_length(chunk), slots_.outgoing(chunk))))
         break;
+      if (ends_.stages != nullptr) ends_.stages->wire.begin();
       ++reads_posted_;
       moved = true;
     }
@@ -202,7 +194,7 @@ class StagedLane {
   bool take_arrival_counter() {
     if (op_ != Op::write || ends_.incoming == nullptr) return false;
     // One 8-byte load, so that both halves are of the same write.
-    auto& cell = *reinterpret_cast<std::uint64_t*>(bounce_.address + slots_.arrival());
+    auto& cell = *reinterpret_cast<std::uint64_t*>(port_.at(slots_.arrival()));
     const std::uint64_t bits = std::atomic_ref<std::uint64_t>(cell).load(std::memory_order_acquire);
     const auto arrival = std::bit_cast<Arrival>(bits);
     catch_up(peer_freed_, arrival.freed, on_wire_);
@@ -216,11 +208,12 @@ class StagedLane {
       ++arrived_;
     } else {
       ChunkHeader header;
-      if (c.length < sizeof header) return distrust();
-      std::memcpy(&header, bounce_.address + slots_.receive(c.id) - sizeof header, sizeof header);
+      if (c.length < sizeof header) return port_.distrust();
+      std::memcpy(&header, port_.at(slots_.receive(c.id)) - sizeof header, sizeof header);
       switch (header.kind) {
         case ChunkHeader::Kind::data:
-          if (!may_arrive(Op::send) || c.length != sizeof header + chunk_length(arrived_)) return distrust();
+          if (!may_arrive(Op::send) || c.length != sizeof header + chunk_length(arrived_))
+            return port_.distrust();
           catch_up(peer_freed_, header.value, on_wire_);
           arrived_slots_[arrived_++ % arrived_slots_.size()] = c.id;
           return;  // posted again when the slot has been copied
@@ -234,30 +227,32 @@ class StagedLane {
           catch_up(peer_ready_, header.value, requested_ * slots_.chunks_per_message);
           break;
         case ChunkHeader::Kind::request: {
-          if (!reads_ || ends_.outgoing == nullptr) return distrust();
+          if (!reads_ || ends_.outgoing == nullptr) return port_.distrust();
           std::uint64_t asked = messages(wanted_);
           catch_up(asked, header.value, messages(peer_freed_ + slots_.incoming_slots) + depth_);
           wanted_ = asked * slots_.chunks_per_message;
           break;
         }
         default:
-          return distrust();
+          return port_.distrust();
       }
     }
-    post_receive(c.id);
+    port_.post_receive(c.id);
   }
 
   bool stage_in() {
     bool moved = false;
-    while (copied_in_ < arrived_) {
-      copy_in_.submit(ends_.incoming->data() + payload_offset(copied_in_, in_before_),
-                      bounce_.address + slots_.incoming(arrival_slot(copied_in_)), chunk_length(copied_in_),
-                      Copier::Towards::gpu);
+    while (copied_in_ < arrived_ && copy_in_->has_room()) {
+      if (ends_.stages != nullptr) ends_.stages->host_to_gpu.begin();
+      copy_in_->submit(ends_.incoming->data() + payload_offset(copied_in_, in_before_),
+                       port_.at(slots_.incoming(arrival_slot(copied_in_))), chunk_length(copied_in_));
       ++copied_in_;
     }
     if (staged_in_ < copied_in_) {
-      for (const std::uint64_t finished = copy_in_.finished(); staged_in_ < finished; ++staged_in_) {
-        if (op_ == Op::send) post_receive(arrival_slot(staged_in_));
+      const std::uint64_t finished = copy_in_->finished();
+      if (ends_.stages != nullptr) ends_.stages->host_to_gpu.end(finished - staged_in_);
+      for (; staged_in_ < finished; ++staged_in_) {
+        if (op_ == Op::send) port_.post_receive(arrival_slot(staged_in_));
         moved = true;
       }
     }
@@ -270,15 +265,15 @@ class StagedLane {
   bool send_control() {
     using Kind = ChunkHeader::Kind;
     bool moved = false;
-    while (tokens_due_ > 0 && control(Kind::token, 0)) {
+    while (tokens_due_ > 0 && port_.control(Kind::token, 0)) {
       --tokens_due_;
       moved = true;
     }
-    if (requested_ != requests_told_ && control(Kind::request, requested_)) {
+    if (requested_ != requests_told_ && port_.control(Kind::request, requested_)) {
       requests_told_ = requested_;
       moved = true;
     }
-    if (reads_ && staged_out_ != ready_told_ && control(Kind::ready, staged_out_)) {
+    if (reads_ && staged_out_ != ready_told_ && port_.control(Kind::ready, staged_out_)) {
       ready_told_ = staged_out_;
       moved = true;
     }
@@ -287,59 +282,18 @@ class StagedLane {
     const std::uint64_t owed = freed() - credited_;
     const bool worth_it =
         owed >= std::max(1U, slots_.incoming_slots / 2) || (reads_ && owed > 0 && arrived_ == peer_ready_);
-    if (worth_it && control(Kind::credit, freed())) {
+    if (worth_it && port_.control(Kind::credit, freed())) {
       credited_ = freed();
       moved = true;
     }
     return moved;
   }
 
-  bool control(ChunkHeader::Kind kind, std::uint64_t value) {
-    if (control_posted_ - control_done_ == slots_.control_slots) return false;
-    std::byte* source = bounce_.address + slots_.control(control_posted_);
-    put(source, ChunkHeader{kind, static_cast<std::uint32_t>(value)});
-    if (!post({.id = control_id,
-               .lane = index_,
-               .address = source,
-               .length = sizeof(ChunkHeader),
-               .lkey = bounce_.lkey,
-               .inline_data = sizeof(ChunkHeader) <= wire_->inline_bytes()}))
-      return false;
-    ++control_posted_;
-    return true;
-  }
-
-  bool post(const wire::SendRequest& request) {
-    const int error = wire_->post_send(request);
-    if (error != 0 && failure_.empty()) failure_ = "posting a send request: " + errno_name(error);
-    return error == 0;
-  }
-
-  void post_receive(std::uint64_t slot) {
-    wire::ReceiveRequest request{.id = slot,
-                                 .lane = index_,
-                                 .address = bounce_.address + slots_.receive(slot) - sizeof(ChunkHeader),
-                                 .length = sizeof(ChunkHeader),
-                                 .lkey = bounce_.lkey};
-    if (op_ == Op::send) request.length += static_cast<std::uint32_t>(slots_.chunk_bytes);
-    const int error = wire_->post_receive(request);
-    if (error != 0 && failure_.empty()) failure_ = "posting a receive request: " + errno_name(error);
-  }
-
-  template <class T>
-  static void put(std::byte* destination, const T& value) {
-    std::memcpy(destination, &value, sizeof value);
-  }
-
   // A chunk for this end, with a slot that the peer has been given.
   bool may_arrive(Op op) {
     const bool may = op_ == op && ends_.incoming != nullptr && arrived_ - staged_in_ < slots_.incoming_slots;
-    if (!may) distrust();
+    if (!may) port_.distrust();
     return may;
-  }
-  // What the peer said cannot be; nothing of it is used.
-  void distrust() {
-    if (failure_.empty()) failure_ = "the other end broke the protocol of the staged path";
   }
 
   // Counters travel as 32 bits; less than 2^31 are ever under way, so the signed difference is exact. Old
@@ -349,23 +303,21 @@ class StagedLane {
     if (difference <= 0) return false;
     const std::uint64_t risen = counter + static_cast<std::uint32_t>(difference);
     if (risen > most) {
-      distrust();
+      port_.distrust();
       return false;
     }
     counter = risen;
     return true;
   }
 
-  W* wire_;
+  LanePort<W> port_;
+  BounceLayout slots_;
   bool reads_;
   Op op_;
   std::uint32_t index_;
   std::uint32_t depth_;
   Layout payload_;
   Ends ends_;
-  BounceLayout slots_;
-  wire::Region bounce_;
-  wire::RemoteRegion remote_;
 
   // The round, in messages.
   std::uint64_t quota_ = 0, posted_ = 0, done_before_ = 0, accepted_before_ = 0, out_before_ = 0,
@@ -380,10 +332,8 @@ class StagedLane {
   // Read: messages asked for, and chunks ready.
   std::uint64_t requested_ = 0, requests_told_ = 0, ready_told_ = 0, peer_ready_ = 0, reads_posted_ = 0;
   std::uint64_t tokens_ = 0, tokens_due_ = 0;
-  std::uint64_t control_posted_ = 0, control_done_ = 0;
 
-  Copier copy_out_, copy_in_;
-  std::string failure_;
+  std::unique_ptr<memory::Copier> copy_out_, copy_in_;
 };
 
 }  // namespace gdrbench::path

@@ -9,7 +9,8 @@ namespace {
 Case as_seen_by(Case c, Path path) {
   c.path = path;
   if (is_baseline(path)) c.memory = MemoryKind::host;
-  if (!is_staged(path)) c.staging = {};
+  // The chunk size of `auto` follows the message size, which is no other series.
+  c.staging = {.variant = is_staged(path) ? c.staging.variant : StagingOptions{}.variant};
   c.verbs = {};
   c.gpu = 0;
   return c;

@@ -31,6 +31,14 @@ CpuFigures cpu_figures(const CpuUsage& usage, double payload_gb) {
           .irq_seconds_per_gb = quotient(usage.irq_s + usage.softirq_s, payload_gb)};
 }
 
+std::optional<double> stage_overlap(const RunResult& run) {
+  if (!run.initiator_stages && !run.responder_stages) return std::nullopt;
+  double seconds = 0;
+  for (const auto& end : {run.initiator_stages, run.responder_stages})
+    if (end) seconds += end->gpu_to_host_s + end->wire_s + end->host_to_gpu_s;
+  return quotient(seconds, run.elapsed_s);
+}
+
 }  // namespace
 
 std::optional<double> Figures::cpu_seconds_per_gb() const {
@@ -56,6 +64,7 @@ Figures figures(const Case& c, const RunResult& run) {
     result.latency_us = measure::summarise(run.samples_us);
   }
   result.messages_per_second = quotient(messages, run.elapsed_s);
+  result.stage_overlap = stage_overlap(run);
   result.initiator = cpu_figures(run.initiator, payload_gb);
   result.responder = cpu_figures(run.responder, payload_gb);
   return result;

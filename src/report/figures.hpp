@@ -29,6 +29,9 @@ struct Figures {
   std::optional<LatencySummary> latency_us;
   std::optional<double> bytes_per_second;     ///< bandwidth; both directions summed
   std::optional<double> messages_per_second;  ///< bandwidth: both directions summed; latency: round trips
+  /// Staged paths, bandwidth: the seconds of all stages of both ends together, by the elapsed time. 1: one
+  /// after another; 3 in each direction measured: copy, wire and copy at the same time all the time.
+  std::optional<double> stage_overlap;
   CpuFigures initiator;
   CpuFigures responder;
 

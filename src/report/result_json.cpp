@@ -45,12 +45,27 @@ Json cpu_json(const report::CpuFigures& cpu) {
           {"irq_seconds_per_gb", or_null(cpu.irq_seconds_per_gb)}};
 }
 
+Json stages_json(const std::optional<StageTimes>& stages) {
+  if (!stages) return nullptr;
+  return {{"gpu_to_host_s", stages->gpu_to_host_s},
+          {"wire_s", stages->wire_s},
+          {"host_to_gpu_s", stages->host_to_gpu_s}};
+}
+
+Json stages_json(const report::Figures& figures, const RunResult& run) {
+  if (!figures.stage_overlap) return nullptr;
+  return {{"initiator", stages_json(run.initiator_stages)},
+          {"responder", stages_json(run.responder_stages)},
+          {"overlap", *figures.stage_overlap}};
+}
+
 Json repetition_json(const Case& c, const RunResult& run) {
   const report::Figures figures = report::figures(c, run);
   return {{"latency_us", figures.latency_us ? latency_json(*figures.latency_us) : Json(nullptr)},
           {"bytes_per_second", or_null(figures.bytes_per_second)},
           {"messages_per_second", or_null(figures.messages_per_second)},
           {"cpu", {{"initiator", cpu_json(figures.initiator)}, {"responder", cpu_json(figures.responder)}}},
+          {"stages", stages_json(figures, run)},
           {"iterations", run.iterations},
           {"payload_bytes", run.payload_bytes},
           {"verified", run.verified},
@@ -64,7 +79,11 @@ Json case_json(const CaseResult& result) {
   for (const RunResult& run : result.repetitions) repetitions.push_back(repetition_json(c, run));
   Json staging = nullptr;
   if (is_staged(c.path))
-    staging = {{"variant", to_string(c.staging.variant)}, {"chunk_bytes", c.staging.chunk_bytes}};
+    staging = {{"variant", to_string(c.staging.variant)},
+               {"engine", to_string(c.staging.engine)},
+               {"chunk_bytes", c.staging.chunk_bytes},
+               {"slots", c.staging.slots},
+               {"streams", c.staging.streams}};
   return {{"suite", to_string(c.suite)},
           {"path", to_string(c.path)},
           {"op", to_string(c.op)},

@@ -61,7 +61,8 @@ std::string settings_text(const ResultDocument& document) {
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : " · ") + part; };
   if (shared([](const Case& c) { return c.staging.variant; }))
     add(fmt::format("staging {}", to_string(cases.front().staging.variant)));
-  if (shared([](const Case& c) { return c.staging.chunk_bytes; }))
+  if (shared([](const Case& c) { return c.staging.chunk_bytes; }) &&
+      cases.front().staging.variant != Staging::automatic)
     add(fmt::format("chunk {}", format_size(cases.front().staging.chunk_bytes)));
   if (shared([](const Case& c) { return c.depth; })) add(fmt::format("depth {}", cases.front().depth));
   if (shared([](const Case& c) { return c.queue_pairs; }))
@@ -88,6 +89,22 @@ std::string busy_text(const ResultDocument& document) {
       "are the "
       "scheduler's; try --completion event",
       least_pct);
+}
+
+// "8 B kernel · 8 MiB copy_engine in chunks of 4 MiB": what `auto` chose at the initiator.
+std::string auto_staging_text(const ResultDocument& document) {
+  std::vector<std::string> choices;
+  for (const CaseResult& result : document.cases) {
+    const Case& c = result.test_case;
+    if (!is_staged(c.path) || c.staging.variant != Staging::automatic || c.memory == MemoryKind::host)
+      continue;
+    const auto engine = result.proof.value("/initiator/path/copy_engine"_json_pointer, std::string());
+    std::string choice = fmt::format("{} {}", format_size(c.size_bytes), engine);
+    if (c.staging.chunk_bytes < c.size_bytes)
+      choice += fmt::format(" in chunks of {}", format_size(c.staging.chunk_bytes));
+    if (std::find(choices.begin(), choices.end(), choice) == choices.end()) choices.push_back(choice);
+  }
+  return fmt::format("{}", fmt::join(choices, " · "));
 }
 
 }  // namespace
@@ -129,6 +146,8 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
   }
   for (const auto& [paths, reason] : skipped) paragraph(paths + " skipped: ", reason);
 
+  if (const std::string chosen = auto_staging_text(document); !chosen.empty())
+    paragraph("staging auto: ", chosen);
   if (!options.note.empty()) paragraph("", options.note);
   if (const std::string busy = busy_text(document); !busy.empty()) paragraph("note: ", busy);
   if (!document.complete)

@@ -20,6 +20,9 @@ constexpr std::uint64_t most_bytes_in_flight = std::uint64_t{1} << 50;
 // The range of --chunk, in which the bounce memory of a lane stays small.
 constexpr std::uint64_t least_chunk_bytes = 256;
 constexpr std::uint64_t most_chunk_bytes = (8 << 20) - 64;
+// The ranges of --staging-depth and --staging-streams.
+constexpr std::uint32_t most_staging_slots = 256;
+constexpr std::uint32_t most_staging_streams = 16;
 constexpr std::uint64_t most_depth = 4096;
 constexpr std::uint64_t most_iterations = std::uint64_t{1} << 48;
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
@@ -28,7 +31,11 @@ constexpr double least_elapsed_s = 1e-9;         // the clocks count nanoseconds
 constexpr std::size_t longest_device_name = 64;  // IBV_SYSFS_NAME_MAX
 
 json staging_to_json(const StagingOptions& staging) {
-  return {{"variant", to_string(staging.variant)}, {"chunk_bytes", staging.chunk_bytes}};
+  return {{"variant", to_string(staging.variant)},
+          {"engine", to_string(staging.engine)},
+          {"chunk_bytes", staging.chunk_bytes},
+          {"slots", staging.slots},
+          {"streams", staging.streams}};
 }
 
 json verbs_to_json(const VerbsOptions& verbs) {
@@ -98,6 +105,12 @@ CpuUsage cpu_from_json(const Fields& f) {
           .softirq_s = seconds(f, "softirq_s")};
 }
 
+StageTimes stages_from_json(const Fields& f) {
+  return {.gpu_to_host_s = seconds(f, "gpu_to_host_s"),
+          .wire_s = seconds(f, "wire_s"),
+          .host_to_gpu_s = seconds(f, "host_to_gpu_s")};
+}
+
 }  // namespace
 
 json case_to_json(const Case& c) {
@@ -112,6 +125,7 @@ json case_to_json(const Case& c) {
           {"queue_pairs", c.queue_pairs},
           {"footprint_bytes", c.footprint_bytes},
           {"gpu", c.gpu},
+          {"shares_gpu", c.shares_gpu},
           {"staging", staging_to_json(c.staging)},
           {"verbs", verbs_to_json(c.verbs)}};
 }
@@ -134,8 +148,12 @@ Case case_from_json(const json& j) {
                                  std::uint64_t{c.depth} * c.queue_pairs, c.size_bytes, most_bytes_in_flight));
   c.footprint_bytes = f.number("footprint_bytes", 0, most_bytes);
   c.gpu = f.number_as<int>("gpu", 0, 1023);
+  c.shares_gpu = f.flag("shares_gpu");
   c.staging.variant = staging.name<Staging>("variant");
+  c.staging.engine = staging.name<CopyEngine>("engine");
   c.staging.chunk_bytes = staging.number("chunk_bytes", least_chunk_bytes, most_chunk_bytes);
+  c.staging.slots = staging.number_as<std::uint32_t>("slots", 0, most_staging_slots);
+  c.staging.streams = staging.number_as<std::uint32_t>("streams", 1, most_staging_streams);
   c.verbs = verbs_from_json(f.inner("verbs"));
   return c;
 }
@@ -152,9 +170,15 @@ RunRequest request_from_json(const json& j) {
 }
 
 json end_result_to_json(const EndResult& result) {
+  json stages = nullptr;
+  if (result.stages)
+    stages = {{"gpu_to_host_s", result.stages->gpu_to_host_s},
+              {"wire_s", result.stages->wire_s},
+              {"host_to_gpu_s", result.stages->host_to_gpu_s}};
   return {{"elapsed_s", result.elapsed_s},
           {"messages_sent", result.messages_sent},
           {"messages_received", result.messages_received},
+          {"stages", stages},
           {"cpu", cpu_to_json(result.cpu)}};
 }
 
@@ -164,6 +188,7 @@ EndResult end_result_from_json(const json& j) {
           .messages_sent = f.number("messages_sent", 0, most),
           .messages_received = f.number("messages_received", 0, most),
           .cpu = cpu_from_json(f.inner("cpu")),
+          .stages = f.is_null("stages") ? std::nullopt : std::optional(stages_from_json(f.inner("stages"))),
           .samples_us = {}};
 }
 

@@ -170,6 +170,8 @@ RunResult ClientCase::run(const RunRequest& request) {
   out.samples_us = std::move(mine.samples_us);
   out.initiator = mine.cpu;
   out.responder = theirs.cpu;
+  out.initiator_stages = mine.stages;
+  out.responder_stages = theirs.stages;
   out.verified = true;
   return out;
 }

@@ -2,18 +2,24 @@
 #include <memory>
 #include <thread>
 #include <tuple>
+#include <vector>
 
 #include "gdrbench/error.hpp"
+#include "memory/copier.hpp"
 #include "needs_gpu.hpp"
 
 namespace gdrbench {
 namespace {
 
-constexpr std::uint64_t sizes[] = {1, 3, 4096, (1 << 20) + 1, 64 << 20};
+using memory::Copier;
+using memory::Towards;
 
 /// Kind of GPU memory, and whether the host side is pageable.
 class GpuCopier : public NeedsGpu, public ::testing::WithParamInterface<std::tuple<MemoryKind, bool>> {
  protected:
+  std::unique_ptr<Copier> copier(Towards towards) const {
+    return memory::make_copier({.payload = kind(), .towards = towards, .pageable = pageable(), .streams = 1});
+  }
   MemoryKind kind() const { return std::get<0>(GetParam()); }
   bool pageable() const { return std::get<1>(GetParam()); }
   Buffer payload(std::uint64_t length) const {
@@ -31,6 +37,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GpuCopier,
                          ::testing::Combine(::testing::ValuesIn(gpu_memory_kinds), ::testing::Bool()),
                          copier_name);
 
+constexpr std::uint64_t sizes[] = {1, 3, 4096, (1 << 20) + 1, 64 << 20};
+
 /// Fails the test instead of hanging it when a copy never ends.
 void finish(Copier& copier) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -46,9 +54,9 @@ TEST_P(GpuCopier, BringsEveryByteToTheHost) {
     const Buffer to = bounce(size);
     fill_pattern(from, 0, size, size);
     scrub(to, 0, size, size);
-    Copier copier(kind(), 0, pageable());
-    copier.submit(to.data(), from.data(), size, Copier::Towards::host);
-    finish(copier);
+    const auto by = copier(Towards::host);
+    by->submit(to.data(), from.data(), size);
+    finish(*by);
     EXPECT_FALSE(find_mismatch(to, 0, size, size)) << size;
   }
 }
@@ -59,9 +67,9 @@ TEST_P(GpuCopier, BringsEveryByteToTheGpu) {
     const Buffer to = payload(size);
     fill_pattern(from, 0, size, size);
     scrub(to, 0, size, size);
-    Copier copier(kind(), 0, pageable());
-    copier.submit(to.data(), from.data(), size, Copier::Towards::gpu);
-    finish(copier);
+    const auto by = copier(Towards::gpu);
+    by->submit(to.data(), from.data(), size);
+    finish(*by);
     EXPECT_FALSE(find_mismatch(to, 0, size, size)) << size;
   }
 }
@@ -69,20 +77,19 @@ TEST_P(GpuCopier, BringsEveryByteToTheGpu) {
 TEST_P(GpuCopier, CountsMoreCopiesInFlightThanItMadeEventsForAndKeepsTheirOrder) {
   constexpr std::uint64_t piece = 64 << 10;
   constexpr std::uint64_t pieces = 500;
-  const Buffer there = payload(piece * pieces);
+  const Buffer there = payload(piece);
   const Buffer here = bounce(piece * pieces);
   fill_pattern(here, 0, here.size(), 1);
-  Copier copier(kind(), 0, pageable());
-  for (std::uint64_t i = 0; i < pieces; ++i)
-    copier.submit(there.data() + i * piece, here.data() + i * piece, piece, Copier::Towards::gpu);
-  // On the way back over what has just been sent: in the order of submission this reads the new data.
-  const Buffer back = bounce(piece * pieces);
-  for (std::uint64_t i = 0; i < pieces; ++i)
-    copier.submit(back.data() + i * piece, there.data() + i * piece, piece, Copier::Towards::host);
-  EXPECT_EQ(copier.submitted(), 2 * pieces);
-  finish(copier);
-  EXPECT_EQ(copier.finished(), 2 * pieces);
-  EXPECT_FALSE(find_mismatch(back, 0, back.size(), 1));
+  const auto by = copier(Towards::gpu);
+  // All to one place: the last one submitted is the one that stays.
+  for (std::uint64_t i = 0; i < pieces; ++i) by->submit(there.data(), here.data() + i * piece, piece);
+  EXPECT_EQ(by->submitted(), pieces);
+  finish(*by);
+  const Buffer back = bounce(piece);
+  const auto home = copier(Towards::host);
+  home->submit(back.data(), there.data(), piece);
+  finish(*home);
+  EXPECT_TRUE(std::equal(back.data(), back.data() + piece, here.data() + (pieces - 1) * piece));
 }
 
 TEST_P(GpuCopier, HasFinishedWhatIsInFlightWhenItIsDestroyed) {
@@ -92,8 +99,8 @@ TEST_P(GpuCopier, HasFinishedWhatIsInFlightWhenItIsDestroyed) {
   const Buffer here = bounce(size);
   scrub(here, 0, size, 3);
   {
-    Copier copier(kind(), 0, pageable());
-    copier.submit(here.data(), there.data(), size, Copier::Towards::host);
+    const auto by = copier(Towards::host);
+    by->submit(here.data(), there.data(), size);
   }
   EXPECT_FALSE(find_mismatch(here, 0, size, 3));
 }
@@ -102,9 +109,9 @@ TEST_P(GpuCopier, HasFinishedACopyOfPageableMemoryWhenSubmitReturns) {
   if (!pageable()) GTEST_SKIP() << "pinned copies run on after submit";
   const Buffer there = payload(1 << 20);
   const Buffer here = bounce(1 << 20);
-  Copier copier(kind(), 0, true);
-  copier.submit(there.data(), here.data(), 1 << 20, Copier::Towards::gpu);
-  EXPECT_EQ(copier.finished(), 1U);
+  const auto by = copier(Towards::gpu);
+  by->submit(there.data(), here.data(), 1 << 20);
+  EXPECT_EQ(by->finished(), 1U);
 }
 
 TEST_P(GpuCopier, WorksFromAnotherThread) {
@@ -112,12 +119,31 @@ TEST_P(GpuCopier, WorksFromAnotherThread) {
   const Buffer here = bounce(1 << 20);
   fill_pattern(here, 0, here.size(), 2);
   scrub(there, 0, there.size(), 2);
-  Copier copier(kind(), 0, pageable());
+  const auto by = copier(Towards::gpu);
   std::thread([&] {
-    copier.submit(there.data(), here.data(), here.size(), Copier::Towards::gpu);
-    finish(copier);
+    by->submit(there.data(), here.data(), here.size());
+    finish(*by);
   }).join();
   EXPECT_FALSE(find_mismatch(there, 0, there.size(), 2));
+}
+
+TEST_F(NeedsGpu, SeveralStreamsFinishInTheOrderOfSubmission) {
+  constexpr std::uint64_t piece = 1 << 20, pieces = 64;
+  const Buffer there(BufferOptions{.kind = MemoryKind::cuda, .length = piece * pieces});
+  const Buffer here(BufferOptions{.length = piece * pieces, .pin_for_gpu = true});
+  fill_pattern(there, 0, there.size(), 4);
+  scrub(here, 0, here.size(), 4);
+  const std::vector<std::byte> scrubbed(here.data(), here.data() + here.size());
+  const auto by = memory::make_copier({.payload = MemoryKind::cuda, .towards = Towards::host, .streams = 4});
+  for (std::uint64_t i = 0; i < pieces; ++i)
+    by->submit(here.data() + i * piece, there.data() + i * piece, piece);
+  // Of whatever is said to be finished, the last byte is there: it never is in a scrubbed range.
+  for (std::uint64_t seen = 0; seen < pieces;)
+    for (const std::uint64_t finished = by->finished(); seen < finished; ++seen) {
+      const std::uint64_t last = (seen + 1) * piece - 1;
+      ASSERT_NE(here.data()[last], scrubbed[last]) << "piece " << seen;
+    }
+  EXPECT_FALSE(find_mismatch(here, 0, here.size(), 4));
 }
 
 }  // namespace

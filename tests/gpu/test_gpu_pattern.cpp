@@ -1,3 +1,4 @@
+#include "cuda/stream.hpp"
 #include "gdrbench/error.hpp"
 #include "needs_gpu.hpp"
 
@@ -32,8 +33,7 @@ TEST_P(GpuPattern, IsThatOfHostMemory) {
   const Buffer there = payload();
   const Buffer here(BufferOptions{.length = size, .pin_for_gpu = true});
   fill_pattern(here, 0, size, 8);
-  Copier copier(GetParam(), 0, true);
-  copier.submit(there.data() + 100, here.data(), size, Copier::Towards::gpu);
+  cuda::copy_and_wait(0, there.data() + 100, here.data(), size, cuda::CopyKind::host_to_gpu);
   EXPECT_FALSE(find_mismatch(there, 100, size, 8));
 }
 

@@ -28,7 +28,12 @@ Case unusual_case() {
   c.queue_pairs = 5;
   c.footprint_bytes = 12'345;
   c.gpu = 7;
-  c.staging = {.variant = Staging::pageable, .chunk_bytes = 777};
+  c.shares_gpu = true;
+  c.staging = {.variant = Staging::pageable,
+               .engine = CopyEngine::kernel,
+               .chunk_bytes = 777,
+               .slots = 6,
+               .streams = 4};
   c.verbs = {.device = "mlx5_3",
              .gid_index = 3,
              .port = 2,
@@ -71,7 +76,7 @@ TEST(CaseJson, EveryFieldMakesTheRoundTrip) {
 
 TEST(CaseJson, EveryFieldIsNeededAndNamedWhenMissing) {
   const json whole = case_to_json(unusual_case()).flatten();
-  EXPECT_EQ(whole.size(), 26);
+  EXPECT_EQ(whole.size(), 30);
   for (const auto& [where, value] : whole.items()) {
     json j = case_to_json(unusual_case());
     const json::json_pointer pointer(where);

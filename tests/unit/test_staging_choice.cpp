@@ -1,0 +1,76 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "memory/staging_choice.hpp"
+
+namespace gdrbench::memory {
+namespace {
+
+using ::testing::HasSubstr;
+
+const StagingCalibration measured{.small = {{.size_bytes = 64, .copy_engine_us = 14, .kernel_us = 7},
+                                            {.size_bytes = 4096, .copy_engine_us = 15, .kernel_us = 9},
+                                            {.size_bytes = 16384, .copy_engine_us = 16, .kernel_us = 17}},
+                                  .large = {{.chunk_bytes = 256 << 10, .bytes_per_second = 36e9},
+                                            {.chunk_bytes = 1 << 20, .bytes_per_second = 49e9},
+                                            {.chunk_bytes = 2 << 20, .bytes_per_second = 52e9},
+                                            {.chunk_bytes = 4 << 20, .bytes_per_second = 53e9}}};
+
+TEST(StagingChoice, IsTheEngineThatWasFasterAtThatSizeAndSaysBoth) {
+  EXPECT_EQ(choose_engine(measured, 8).engine, CopyEngine::kernel);
+  const EngineChoice at_4k = choose_engine(measured, 4096);
+  EXPECT_EQ(at_4k.engine, CopyEngine::kernel);
+  EXPECT_THAT(at_4k.reason, HasSubstr("15.0 us by the copy engine and 9.0 us by the kernel"));
+}
+
+TEST(StagingChoice, BetweenTwoMeasuredSizesTheLargerDecides) {
+  EXPECT_EQ(choose_engine(measured, 4097).engine, CopyEngine::copy_engine);
+  EXPECT_EQ(choose_engine(measured, 16385).engine, CopyEngine::copy_engine) << "larger than was measured";
+}
+
+TEST(StagingChoice, IsTheSmallestChunkThatReachesTheShare) {
+  EXPECT_EQ(choose_chunk_bytes(measured, 0.85), 1U << 20);
+  EXPECT_EQ(choose_chunk_bytes(measured, 0.97), 2U << 20);
+  EXPECT_EQ(choose_chunk_bytes(measured, 1.0), 4U << 20);
+}
+
+Case on_gpu() {
+  Case c;
+  c.memory = MemoryKind::cuda;
+  return c;
+}
+
+// None of these needs a measurement, and so no GPU.
+TEST(StagingChoice, OfWhatWasAskedForIsThat) {
+  Case c = on_gpu();
+  c.staging.engine = CopyEngine::kernel;
+  c.shares_gpu = true;
+  EXPECT_EQ(choose_engine(c, 8).engine, CopyEngine::kernel);
+}
+
+TEST(StagingChoice, IsNoKernelWhereKernelsTakeTurns) {
+  Case c = on_gpu();
+  c.shares_gpu = true;
+  const EngineChoice choice = choose_engine(c, 8);
+  EXPECT_EQ(choice.engine, CopyEngine::copy_engine);
+  EXPECT_THAT(choice.reason, HasSubstr("one GPU"));
+}
+
+TEST(StagingChoice, IsNoKernelForManyLanesPlainStagingOrLargePieces) {
+  Case c = on_gpu();
+  c.queue_pairs = 9;
+  EXPECT_EQ(choose_engine(c, 8).engine, CopyEngine::copy_engine);
+  c = on_gpu();
+  c.staging.variant = Staging::pageable;
+  EXPECT_EQ(choose_engine(c, 8).engine, CopyEngine::copy_engine);
+  c = on_gpu();
+  EXPECT_EQ(choose_engine(c, 1 << 20).engine, CopyEngine::copy_engine);
+}
+
+TEST(StagingChoice, IsTheCpuInHostMemory) {
+  EXPECT_EQ(choose_engine(Case{}, 8).name(), "cpu");
+  EXPECT_EQ(choose_chunk_bytes(Case{}), StagingOptions{}.chunk_bytes);
+}
+
+}  // namespace
+}  // namespace gdrbench::memory
