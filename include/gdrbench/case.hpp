@@ -25,8 +25,9 @@ enum class CompletionMode { poll, event };
 /// chosen for each message size by a short calibration; plain: one copy, then the wire; pageable: plain from
 /// memory that is not pinned for the GPU.
 enum class Staging { automatic, pipelined, plain, pageable };
-/// What copies between GPU and bounce memory. kernel: one that stays on the GPU, for small pieces.
-enum class CopyEngine { automatic, copy_engine, kernel };
+/// What copies between GPU and bounce memory. kernel: one that stays on the GPU, for small pieces; gdrcopy: the
+/// CPU, through the GPU's BAR as mapped by that library.
+enum class CopyEngine { automatic, copy_engine, kernel, gdrcopy };
 /// Who moves the queue pairs to RTS: our control channel, or librdmacm.
 enum class ConnectBy { control, rdma_cm };
 
@@ -59,7 +60,8 @@ GDRBENCH_ENUM_NAMES(CompletionMode, "completion", {CompletionMode::poll, "poll"}
 GDRBENCH_ENUM_NAMES(Staging, "staging", {Staging::automatic, "auto"}, {Staging::pipelined, "pipelined"}, {Staging::plain, "plain"},
                     {Staging::pageable, "pageable"});
 GDRBENCH_ENUM_NAMES(CopyEngine, "staging engine", {CopyEngine::automatic, "auto"},
-                    {CopyEngine::copy_engine, "copy_engine"}, {CopyEngine::kernel, "kernel"});
+                    {CopyEngine::copy_engine, "copy_engine"}, {CopyEngine::kernel, "kernel"},
+                    {CopyEngine::gdrcopy, "gdrcopy"});
 GDRBENCH_ENUM_NAMES(ConnectBy, "connect", {ConnectBy::control, "control"}, {ConnectBy::rdma_cm, "rdma_cm"});
 
 #undef GDRBENCH_ENUM_NAMES

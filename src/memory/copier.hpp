@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "gdrbench/case.hpp"
 
@@ -12,6 +13,7 @@ enum class Towards { host, gpu };
 
 struct CopierOptions {
   MemoryKind payload = MemoryKind::host;
+  std::span<const std::byte> range{};  ///< of payload memory, in which all copies of it lie; for gdrcopy
   int gpu = 0;
   Towards towards = Towards::host;
   bool pageable = false;  ///< the bounce memory is not pinned: copies then block

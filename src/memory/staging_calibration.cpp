@@ -5,6 +5,7 @@
 #include "error/clock.hpp"
 #include "gdrbench/memory.hpp"
 #include "memory/copier.hpp"
+#include "memory/gdrcopy.hpp"
 
 namespace gdrbench::memory {
 namespace {
@@ -25,8 +26,9 @@ struct Area {
   Buffer payload, bounce;
 };
 
-std::unique_ptr<Copier> copier(int gpu, Towards towards, CopyEngine engine) {
+std::unique_ptr<Copier> copier(const Area& area, int gpu, Towards towards, CopyEngine engine) {
   return make_copier({.payload = MemoryKind::cuda,
+                      .range = {area.payload.data(), area.payload.size()},
                       .gpu = gpu,
                       .towards = towards,
                       .engine = engine,
@@ -36,7 +38,7 @@ std::unique_ptr<Copier> copier(int gpu, Towards towards, CopyEngine engine) {
 // Median over copies one at a time, from submitting until it is known to be finished.
 double one_copy_us(const Area& area, int gpu, Towards towards, CopyEngine engine, std::uint64_t length) {
   constexpr int warmup = 20, measured = 101;
-  const auto by = copier(gpu, towards, engine);
+  const auto by = copier(area, gpu, towards, engine);
   by->start();
   std::vector<double> times_us;
   for (int i = 0; i < warmup + measured; ++i) {
@@ -56,7 +58,7 @@ double bytes_per_second(const Area& area, int gpu, Towards towards, std::uint64_
   constexpr std::uint64_t in_flight_bytes = 4 << 20;
   const std::uint64_t chunks = area_bytes / chunk_bytes;
   const std::uint64_t most = std::clamp<std::uint64_t>(in_flight_bytes / chunk_bytes, 2, 16);
-  const auto by = copier(gpu, towards, CopyEngine::copy_engine);
+  const auto by = copier(area, gpu, towards, CopyEngine::copy_engine);
   double best = 0;
   for (int pass = 0; pass < 3; ++pass) {
     const std::uint64_t before = by->submitted();
@@ -74,14 +76,14 @@ double bytes_per_second(const Area& area, int gpu, Towards towards, std::uint64_
 StagingCalibration calibrate_staging(int gpu) {
   const Area area(gpu);
   StagingCalibration calibration;
+  std::vector<CopyEngine> engines{CopyEngine::copy_engine, CopyEngine::kernel};
+  if (gdrcopy_unavailable().empty()) engines.push_back(CopyEngine::gdrcopy);
   for (std::uint64_t size = 64; size <= most_bytes(CopyEngine::kernel); size *= 4) {
-    const auto pair_us = [&](CopyEngine engine) {
-      return one_copy_us(area, gpu, Towards::host, engine, size) +
-             one_copy_us(area, gpu, Towards::gpu, engine, size);
-    };
-    calibration.small.push_back({.size_bytes = size,
-                                 .copy_engine_us = pair_us(CopyEngine::copy_engine),
-                                 .kernel_us = pair_us(CopyEngine::kernel)});
+    StagingCalibration::Small& small = calibration.small.emplace_back();
+    small.size_bytes = size;
+    for (const CopyEngine engine : engines)
+      small.pair_us.emplace_back(engine, one_copy_us(area, gpu, Towards::host, engine, size) +
+                                             one_copy_us(area, gpu, Towards::gpu, engine, size));
   }
   for (std::uint64_t chunk = 128 << 10; chunk <= 4 << 20; chunk *= 2)
     calibration.large.push_back(

@@ -32,10 +32,12 @@ EngineChoice choose_engine(const StagingCalibration& calibration, std::uint64_t 
                                [&](const auto& small) { return small.size_bytes >= piece_bytes; });
   if (at == calibration.small.end())
     return {CopyEngine::copy_engine, fmt::format("pieces of {} are large", format_size(piece_bytes))};
-  const bool kernel = at->kernel_us < at->copy_engine_us;
-  return {kernel ? CopyEngine::kernel : CopyEngine::copy_engine,
-          fmt::format("a pair of copies of {} took {:.1f} us by the copy engine and {:.1f} us by the kernel",
-                      format_size(at->size_bytes), at->copy_engine_us, at->kernel_us)};
+  const auto best = std::min_element(at->pair_us.begin(), at->pair_us.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::string all;
+  for (const auto& [engine, time_us] : at->pair_us)
+    all += fmt::format("{}{} {:.1f} us", all.empty() ? "" : ", ", to_string(engine), time_us);
+  return {best->first, fmt::format("a pair of copies of {} took: {}", format_size(at->size_bytes), all)};
 }
 
 std::uint64_t choose_chunk_bytes(const StagingCalibration& calibration, double share) {

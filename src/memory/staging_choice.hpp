@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gdrbench/case.hpp"
@@ -30,7 +31,8 @@ std::uint64_t choose_chunk_bytes(const Case& c);
 struct StagingCalibration {
   struct Small {
     std::uint64_t size_bytes;
-    double copy_engine_us, kernel_us;  ///< a copy to the host and one to the GPU
+    /// Of a copy to the host and one to the GPU; the engines that are there.
+    std::vector<std::pair<CopyEngine, double>> pair_us;
   };
   struct Large {
     std::uint64_t chunk_bytes;

@@ -106,9 +106,12 @@ class StagedLane {
  private:
   std::unique_ptr<memory::Copier> copier(const Buffer* payload, memory::Towards towards) const {
     memory::CopierOptions options = ends_.copies;
-    options.payload = payload != nullptr ? payload->kind() : MemoryKind::host;
-    options.gpu = payload != nullptr ? payload->gpu() : 0;
     options.towards = towards;
+    if (payload != nullptr) {
+      options.payload = payload->kind();
+      options.range = {payload->data(), payload->size()};
+      options.gpu = payload->gpu();
+    }
     return memory::make_copier(options);
   }
   std::uint64_t messages(std::uint64_t chunks) const { return chunks / slots_.chunks_per_message; }

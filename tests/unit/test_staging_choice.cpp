@@ -8,19 +8,20 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const StagingCalibration measured{.small = {{.size_bytes = 64, .copy_engine_us = 14, .kernel_us = 7},
-                                            {.size_bytes = 4096, .copy_engine_us = 15, .kernel_us = 9},
-                                            {.size_bytes = 16384, .copy_engine_us = 16, .kernel_us = 17}},
-                                  .large = {{.chunk_bytes = 256 << 10, .bytes_per_second = 36e9},
-                                            {.chunk_bytes = 1 << 20, .bytes_per_second = 49e9},
-                                            {.chunk_bytes = 2 << 20, .bytes_per_second = 52e9},
-                                            {.chunk_bytes = 4 << 20, .bytes_per_second = 53e9}}};
+const StagingCalibration measured{
+    .small = {{64, {{CopyEngine::copy_engine, 14}, {CopyEngine::kernel, 7}, {CopyEngine::gdrcopy, 2}}},
+              {4096, {{CopyEngine::copy_engine, 15}, {CopyEngine::kernel, 9}, {CopyEngine::gdrcopy, 80}}},
+              {16384, {{CopyEngine::copy_engine, 16}, {CopyEngine::kernel, 17}}}},
+    .large = {{.chunk_bytes = 256 << 10, .bytes_per_second = 36e9},
+              {.chunk_bytes = 1 << 20, .bytes_per_second = 49e9},
+              {.chunk_bytes = 2 << 20, .bytes_per_second = 52e9},
+              {.chunk_bytes = 4 << 20, .bytes_per_second = 53e9}}};
 
 TEST(StagingChoice, IsTheEngineThatWasFasterAtThatSizeAndSaysBoth) {
-  EXPECT_EQ(choose_engine(measured, 8).engine, CopyEngine::kernel);
+  EXPECT_EQ(choose_engine(measured, 8).engine, CopyEngine::gdrcopy);
   const EngineChoice at_4k = choose_engine(measured, 4096);
   EXPECT_EQ(at_4k.engine, CopyEngine::kernel);
-  EXPECT_THAT(at_4k.reason, HasSubstr("15.0 us by the copy engine and 9.0 us by the kernel"));
+  EXPECT_THAT(at_4k.reason, HasSubstr("copy_engine 15.0 us, kernel 9.0 us, gdrcopy 80.0 us"));
 }
 
 TEST(StagingChoice, BetweenTwoMeasuredSizesTheLargerDecides) {
