@@ -4,6 +4,7 @@
 #include "cuda/device_memory.hpp"
 #include "cuda/dmabuf.hpp"
 #include "cuda/host_registration.hpp"
+#include "cuda/pattern.hpp"
 #include "cuda/pointer.hpp"
 #include "cuda/stream.hpp"
 #include "cuda/vmm_memory.hpp"
@@ -61,10 +62,6 @@ void Stream::record(Event& /*event*/) {
 void Stream::wait() {
   refuse();
 }
-void copy_and_wait(int /*gpu*/, std::byte* /*destination*/, const std::byte* /*source*/,
-                   std::uint64_t /*length*/, CopyKind /*kind*/) {
-  refuse();
-}
 
 std::uint64_t rdma_page_bytes() {
   refuse();
@@ -79,6 +76,23 @@ VmmMemory::VmmMemory(int /*gpu*/, std::uint64_t /*length*/) {
 }
 void UnregisterHostMemory::operator()(void* /*address*/) const noexcept {}
 HostRegistration::HostRegistration(int /*gpu*/, std::byte* /*address*/, std::uint64_t /*length*/) {
+  refuse();
+}
+
+void FreePinnedMemory::operator()(void* /*address*/) const noexcept {}
+PatternKernels::PatternKernels(int gpu) : gpu_(gpu), stream_(gpu) {
+  refuse();
+}
+void PatternKernels::write(const PatternRanges& /*ranges*/, std::uint64_t /*flip*/) {
+  refuse();
+}
+std::optional<WrongWord> PatternKernels::first_wrong(const PatternRanges& /*ranges*/) {
+  refuse();
+}
+void PatternKernels::start_writing(const PatternRanges& /*ranges*/, std::uint64_t /*flip*/) {
+  refuse();
+}
+void PatternKernels::start_checking(const PatternRanges& /*ranges*/) {
   refuse();
 }
 

@@ -7,6 +7,7 @@
 #include "gdrbench/error.hpp"
 #include "measure/loops.hpp"
 #include "measure/runner.hpp"
+#include "measure/slot_use.hpp"
 
 namespace gdrbench::measure {
 
@@ -34,14 +35,11 @@ class PathRunner final : public Runner {
 
   void prepare(const RunRequest& request) override {
     plan_.request = request;
-    if (payload_.outgoing)
-      for_each_slot(initiator_, [&](std::uint64_t offset, std::uint64_t seed) {
-        fill_pattern(*payload_.outgoing, offset, path_.layout().size, seed);
-      });
-    if (payload_.incoming)
-      for_each_slot(!initiator_, [&](std::uint64_t offset, std::uint64_t seed) {
-        scrub(*payload_.incoming, offset, path_.layout().size, seed);
-      });
+    for (std::uint32_t lane = 0; lane < path_.layout().lanes; ++lane) {
+      if (payload_.outgoing)
+        fill_pattern(*payload_.outgoing, slots_of(lane, initiator_, path_.layout().size));
+      if (payload_.incoming) scrub(*payload_.incoming, slots_of(lane, !initiator_, path_.layout().size));
+    }
     if (plan_.c.suite == Suite::latency) {
       path_.start(latency_round(plan_));
     } else if (!initiator_) {
@@ -58,16 +56,12 @@ class PathRunner final : public Runner {
   }
 
   std::string verify() override {
-    std::string fault;
-    if (payload_.incoming)
-      for_each_slot(!initiator_, [&](std::uint64_t offset, std::uint64_t seed) {
-        if (!fault.empty() || path_.pattern_bytes() == 0) return;
-        if (const auto wrong = find_mismatch(*payload_.incoming, offset, path_.pattern_bytes(), seed))
-          fault = fmt::format(
-              "{}: wrong byte in the message at slot offset {}, byte {}: expected {:#04x}, found {:#04x}",
-              case_name(plan_.c), offset, wrong->offset, wrong->expected, wrong->found);
-      });
-    return fault;
+    if (!payload_.incoming) return "";
+    for (std::uint32_t lane = 0; lane < path_.layout().lanes; ++lane)
+      if (const auto wrong =
+              find_mismatch(*payload_.incoming, slots_of(lane, !initiator_, path_.pattern_bytes())))
+        return describe_mismatch(lane, *wrong);
+    return "";
   }
 
   nlohmann::json describe() override {
@@ -96,21 +90,23 @@ class PathRunner final : public Runner {
             .incoming = path::needs_incoming(c, flow) ? session.incoming : nullptr};
   }
 
-  // The slots that messages of this run use, each with its seed, on which both ends agree: the run's own, the
-  // end that the data comes from, and the message number in its lane, modulo the slots.
-  template <class Visit>
-  void for_each_slot(bool from_initiator, Visit visit) {
-    const std::uint64_t run_seed = plan_.request.seed + (from_initiator ? 0 : std::uint64_t{1} << 40);
+  // The slots of a lane that messages of this run use, each with its seed, on which both ends agree: the
+  // run's own, the end that the data comes from, and the message number in its lane, modulo the slots.
+  PatternSlots slots_of(std::uint32_t lane, bool from_initiator, std::uint64_t length) const {
     const path::Layout& layout = path_.layout();
-    const RunRequest& request = plan_.request;
-    const std::uint64_t messages = plan_.c.suite == Suite::latency
-                                       ? request.warmup + request.iterations
-                                       : std::max(request.warmup, request.iterations);
-    for (std::uint32_t lane = 0; lane < layout.lanes; ++lane) {
-      const std::uint64_t used = std::min(layout.slots, path::share_of(messages, lane, layout.lanes));
-      for (std::uint64_t slot = 0; slot < used; ++slot)
-        visit(layout.offset(lane, slot), run_seed + lane * layout.slots + slot);
-    }
+    return {.offset = layout.offset(lane, 0),
+            .length = length,
+            .stride = layout.stride,
+            .count = used_slots(plan_.c, layout, plan_.request, lane),
+            .seed = plan_.request.seed + (from_initiator ? 0 : std::uint64_t{1} << 40) + lane * layout.slots};
+  }
+
+  std::string describe_mismatch(std::uint32_t lane, const Mismatch& wrong) const {
+    return fmt::format("{}: wrong byte in {}, slot {}, byte {}: expected {:#04x}, found {:#04x}{}",
+                       case_name(plan_.c),
+                       message_in_slot(plan_.c, path_.layout(), plan_.request, lane, wrong.slot), wrong.slot,
+                       wrong.offset, wrong.expected, wrong.found,
+                       wrong.expected == wrong.found ? " just after it was checked: it came late" : "");
   }
 
   LoopPlan plan_;

@@ -44,12 +44,12 @@ TEST_P(GpuCopier, BringsEveryByteToTheHost) {
   for (const std::uint64_t size : sizes) {
     const Buffer from = payload(size);
     const Buffer to = bounce(size);
-    fill_pattern(from, 0, size, size);
-    scrub(to, 0, size, size);
+    fill_pattern(from, {.length = size, .seed = size});
+    scrub(to, {.length = size, .seed = size});
     Copier copier(kind(), 0, pageable());
     copier.submit(to.data(), from.data(), size, Copier::Towards::host);
     finish(copier);
-    EXPECT_FALSE(find_mismatch(to, 0, size, size)) << size;
+    EXPECT_FALSE(find_mismatch(to, {.length = size, .seed = size})) << size;
   }
 }
 
@@ -57,12 +57,12 @@ TEST_P(GpuCopier, BringsEveryByteToTheGpu) {
   for (const std::uint64_t size : sizes) {
     const Buffer from = bounce(size);
     const Buffer to = payload(size);
-    fill_pattern(from, 0, size, size);
-    scrub(to, 0, size, size);
+    fill_pattern(from, {.length = size, .seed = size});
+    scrub(to, {.length = size, .seed = size});
     Copier copier(kind(), 0, pageable());
     copier.submit(to.data(), from.data(), size, Copier::Towards::gpu);
     finish(copier);
-    EXPECT_FALSE(find_mismatch(to, 0, size, size)) << size;
+    EXPECT_FALSE(find_mismatch(to, {.length = size, .seed = size})) << size;
   }
 }
 
@@ -71,7 +71,7 @@ TEST_P(GpuCopier, CountsMoreCopiesInFlightThanItMadeEventsForAndKeepsTheirOrder)
   constexpr std::uint64_t pieces = 500;
   const Buffer there = payload(piece * pieces);
   const Buffer here = bounce(piece * pieces);
-  fill_pattern(here, 0, here.size(), 1);
+  fill_pattern(here, {.length = here.size(), .seed = 1});
   Copier copier(kind(), 0, pageable());
   for (std::uint64_t i = 0; i < pieces; ++i)
     copier.submit(there.data() + i * piece, here.data() + i * piece, piece, Copier::Towards::gpu);
@@ -82,20 +82,20 @@ TEST_P(GpuCopier, CountsMoreCopiesInFlightThanItMadeEventsForAndKeepsTheirOrder)
   EXPECT_EQ(copier.submitted(), 2 * pieces);
   finish(copier);
   EXPECT_EQ(copier.finished(), 2 * pieces);
-  EXPECT_FALSE(find_mismatch(back, 0, back.size(), 1));
+  EXPECT_FALSE(find_mismatch(back, {.length = back.size(), .seed = 1}));
 }
 
 TEST_P(GpuCopier, HasFinishedWhatIsInFlightWhenItIsDestroyed) {
   constexpr std::uint64_t size = 64 << 20;
   const Buffer there = payload(size);
-  fill_pattern(there, 0, size, 3);
+  fill_pattern(there, {.length = size, .seed = 3});
   const Buffer here = bounce(size);
-  scrub(here, 0, size, 3);
+  scrub(here, {.length = size, .seed = 3});
   {
     Copier copier(kind(), 0, pageable());
     copier.submit(here.data(), there.data(), size, Copier::Towards::host);
   }
-  EXPECT_FALSE(find_mismatch(here, 0, size, 3));
+  EXPECT_FALSE(find_mismatch(here, {.length = size, .seed = 3}));
 }
 
 TEST_P(GpuCopier, HasFinishedACopyOfPageableMemoryWhenSubmitReturns) {
@@ -110,14 +110,14 @@ TEST_P(GpuCopier, HasFinishedACopyOfPageableMemoryWhenSubmitReturns) {
 TEST_P(GpuCopier, WorksFromAnotherThread) {
   const Buffer there = payload(1 << 20);
   const Buffer here = bounce(1 << 20);
-  fill_pattern(here, 0, here.size(), 2);
-  scrub(there, 0, there.size(), 2);
+  fill_pattern(here, {.length = here.size(), .seed = 2});
+  scrub(there, {.length = there.size(), .seed = 2});
   Copier copier(kind(), 0, pageable());
   std::thread([&] {
     copier.submit(there.data(), here.data(), here.size(), Copier::Towards::gpu);
     finish(copier);
   }).join();
-  EXPECT_FALSE(find_mismatch(there, 0, there.size(), 2));
+  EXPECT_FALSE(find_mismatch(there, {.length = there.size(), .seed = 2}));
 }
 
 }  // namespace

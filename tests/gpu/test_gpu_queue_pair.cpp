@@ -49,8 +49,8 @@ class GpuQueuePair : public NeedsGpu, public testing::WithParamInterface<Combina
   static void transfer(const End& left, const End& right, Op op, std::uint32_t length) {
     const End& source = op == Op::read ? right : left;
     const End& target = op == Op::read ? left : right;
-    fill_pattern(source.memory, 0, length, length);
-    scrub(target.memory, 0, target.memory.size(), length);
+    fill_pattern(source.memory, {.length = length, .seed = length});
+    scrub(target.memory, {.length = target.memory.size(), .seed = length});
     SendRequest request{.op = op,
                         .address = left.region.address,
                         .length = length,
@@ -68,10 +68,11 @@ class GpuQueuePair : public NeedsGpu, public testing::WithParamInterface<Combina
     if (received) {
       ASSERT_EQ(status_of_next(right), 0U);
     }
-    const auto wrong = find_mismatch(target.memory, 0, length, length);
+    const auto wrong = find_mismatch(target.memory, {.length = length, .seed = length});
     EXPECT_FALSE(wrong) << "at byte " << wrong->offset;
     if (length < most) {
-      EXPECT_TRUE(find_mismatch(target.memory, length, most - length, length)) << "too much";
+      EXPECT_TRUE(find_mismatch(target.memory, {.offset = length, .length = most - length, .seed = length}))
+          << "too much";
     }
   }
 };

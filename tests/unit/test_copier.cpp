@@ -11,8 +11,8 @@ namespace {
 TEST(HostCopier, HasFinishedACopyWhenSubmitReturns) {
   const Buffer payload(BufferOptions{.length = 1 << 20});
   const Buffer bounce(BufferOptions{.length = 1 << 20});
-  fill_pattern(payload, 0, payload.size(), 4);
-  scrub(bounce, 0, bounce.size(), 4);
+  fill_pattern(payload, {.length = payload.size(), .seed = 4});
+  scrub(bounce, {.length = bounce.size(), .seed = 4});
   Copier copier(MemoryKind::host, 0, false);
   EXPECT_EQ(copier.submitted(), 0U);
   EXPECT_EQ(copier.finished(), 0U);
@@ -20,8 +20,8 @@ TEST(HostCopier, HasFinishedACopyWhenSubmitReturns) {
   copier.submit(bounce.data(), payload.data(), 4097, Copier::Towards::host);
   EXPECT_EQ(copier.submitted(), 1U);
   EXPECT_EQ(copier.finished(), 1U);
-  EXPECT_FALSE(find_mismatch(bounce, 0, 4097, 4));
-  const auto beyond = find_mismatch(bounce, 0, 4098, 4);
+  EXPECT_FALSE(find_mismatch(bounce, {.length = 4097, .seed = 4}));
+  const auto beyond = find_mismatch(bounce, {.length = 4098, .seed = 4});
   ASSERT_TRUE(beyond) << "more was copied than asked for";
   EXPECT_EQ(beyond->offset, 4097U);
 }
@@ -30,11 +30,11 @@ TEST(HostCopier, CopiesBothWaysInTheOrderOfSubmission) {
   const Buffer payload(BufferOptions{.length = 4096});
   const Buffer bounce(BufferOptions{.length = 4096});
   Copier copier(MemoryKind::host, 0, true);
-  fill_pattern(payload, 0, 4096, 1);
+  fill_pattern(payload, {.length = 4096, .seed = 1});
   copier.submit(bounce.data(), payload.data(), 4096, Copier::Towards::host);
-  scrub(payload, 0, 4096, 1);
+  scrub(payload, {.length = 4096, .seed = 1});
   copier.submit(payload.data(), bounce.data(), 4096, Copier::Towards::gpu);
-  EXPECT_FALSE(find_mismatch(payload, 0, 4096, 1));
+  EXPECT_FALSE(find_mismatch(payload, {.length = 4096, .seed = 1}));
   EXPECT_EQ(copier.finished(), 2U);
 }
 
