@@ -24,6 +24,8 @@ enum class CompletionMode { poll, event };
 /// pipelined: chunks, pinned, copies and wire overlapped; plain: one copy, then the wire; pageable: plain
 /// from memory that is not pinned for the GPU.
 enum class Staging { pipelined, plain, pageable };
+/// How GPU memory is to be made known to the NIC. automatic: as a dma-buf, else as peer memory.
+enum class RegisterBy { automatic, dmabuf, peermem };
 /// Who moves the queue pairs to RTS: our control channel, or librdmacm.
 enum class ConnectBy { control, rdma_cm };
 
@@ -56,6 +58,8 @@ GDRBENCH_ENUM_NAMES(CompletionMode, "completion", {CompletionMode::poll, "poll"}
 GDRBENCH_ENUM_NAMES(Staging, "staging", {Staging::pipelined, "pipelined"}, {Staging::plain, "plain"},
                     {Staging::pageable, "pageable"});
 GDRBENCH_ENUM_NAMES(ConnectBy, "connect", {ConnectBy::control, "control"}, {ConnectBy::rdma_cm, "rdma_cm"});
+GDRBENCH_ENUM_NAMES(RegisterBy, "registration", {RegisterBy::automatic, "auto"},
+                    {RegisterBy::dmabuf, "dmabuf"}, {RegisterBy::peermem, "peermem"});
 
 #undef GDRBENCH_ENUM_NAMES
 
@@ -114,6 +118,7 @@ struct VerbsOptions {
   std::uint32_t inline_bytes = 220;  ///< messages up to this size in host memory are posted inline
   ConnectBy connect = ConnectBy::control;
   bool relaxed_ordering = true;
+  RegisterBy registration = RegisterBy::automatic;  ///< of GPU memory
   bool operator==(const VerbsOptions&) const = default;
 };
 

@@ -34,6 +34,21 @@ int device_count() {
 DeviceInfo device_info(int /*gpu*/) {
   refuse();
 }
+RdmaSupport rdma_support(int /*gpu*/) {
+  refuse();
+}
+std::string_view WriteOrdering::name() const {
+  return "none";
+}
+bool WriteOrdering::needs_flush() const {
+  return true;
+}
+WriteOrdering write_ordering(int /*gpu*/) {
+  refuse();
+}
+void force_flush(int /*gpu*/) {
+  refuse();
+}
 void use_device(int /*gpu*/) {
   refuse();
 }
@@ -100,6 +115,9 @@ PointerKind classify(const void* /*address*/) {
   return PointerKind::plain_host;
 }
 void require_rdma_capable(const void* /*address*/) {
+  refuse();
+}
+void require_registrable(const void* /*address*/) {
   refuse();
 }
 bool set_sync_memops(const void* /*address*/) {

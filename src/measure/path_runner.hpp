@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gdrbench/error.hpp"
+#include "measure/gpu_writes.hpp"
 #include "measure/loops.hpp"
 #include "measure/runner.hpp"
 #include "measure/slot_use.hpp"
@@ -24,7 +25,12 @@ class PathRunner final : public Runner {
         initiator_(role == Role::initiator),
         wire_(std::forward<WireArguments>(wire_arguments)...),
         payload_(pick(c, plan_.flow, payload)),
-        path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {}
+        path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {
+    const Buffer* const payload_memory =
+        payload_.incoming ? payload_.incoming.get() : payload_.outgoing.get();
+    if (c.path == Path::gdr && payload_memory != nullptr && payload_memory->view().on_gpu)
+      gpu_writes_.emplace(payload_memory->gpu());
+  }
 
   nlohmann::json offer() override { return {{"wire", wire_.offer()}, {"path", path_.offer()}}; }
 
@@ -56,16 +62,15 @@ class PathRunner final : public Runner {
   }
 
   std::string verify() override {
-    if (!payload_.incoming) return "";
-    for (std::uint32_t lane = 0; lane < path_.layout().lanes; ++lane)
-      if (const auto wrong =
-              find_mismatch(*payload_.incoming, slots_of(lane, !initiator_, path_.pattern_bytes())))
-        return describe_mismatch(lane, *wrong);
-    return "";
+    const std::string fault = first_wrong_byte();
+    // Not before: it would help data to become visible that kernels did not see.
+    if (gpu_writes_) gpu_writes_->time_flush();
+    return fault;
   }
 
   nlohmann::json describe() override {
     nlohmann::json described{{"wire", wire_.describe()}, {"path", path_.describe()}};
+    if (gpu_writes_) described["gpu_writes"] = gpu_writes_->describe();
     if (port_bytes_sent_) described["port_bytes_sent"] = *port_bytes_sent_;
     return described;
   }
@@ -101,6 +106,15 @@ class PathRunner final : public Runner {
             .seed = plan_.request.seed + (from_initiator ? 0 : std::uint64_t{1} << 40) + lane * layout.slots};
   }
 
+  std::string first_wrong_byte() const {
+    if (!payload_.incoming) return "";
+    for (std::uint32_t lane = 0; lane < path_.layout().lanes; ++lane)
+      if (const auto wrong =
+              find_mismatch(*payload_.incoming, slots_of(lane, !initiator_, path_.pattern_bytes())))
+        return describe_mismatch(lane, *wrong);
+    return "";
+  }
+
   std::string describe_mismatch(std::uint32_t lane, const Mismatch& wrong) const {
     return fmt::format("{}: wrong byte in {}, slot {}, byte {}: expected {:#04x}, found {:#04x}{}",
                        case_name(plan_.c),
@@ -114,6 +128,7 @@ class PathRunner final : public Runner {
   W wire_;
   Payload payload_;
   P path_;
+  std::optional<GpuWrites> gpu_writes_;           ///< where the wire works on GPU memory
   std::optional<std::uint64_t> port_bytes_sent_;  ///< in the last run, by the NIC's port, headers included
 };
 

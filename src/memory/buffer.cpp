@@ -1,4 +1,5 @@
 #include "cuda/backend.hpp"
+#include "cuda/device.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/memory.hpp"
 #include "memory/buffer_backing.hpp"
@@ -27,11 +28,15 @@ Buffer::Buffer(const BufferOptions& options) : options_(options), backing_(std::
   backing_->kernels.emplace(options.gpu);
   // A GPU that cannot export it still serves the staged paths, and gdr through a peer-memory module.
   try {
+    const cuda::RdmaSupport support = cuda::rdma_support(options.gpu);
+    view_.gpu_direct_rdma = support.gpu_direct_rdma;
+    view_.gpu_dmabuf = support.dmabuf;
     const auto& dmabuf = backing_->dmabuf.emplace(options.gpu, view_.address, view_.length);
     view_.dmabuf_fd = dmabuf.fd();
     view_.dmabuf_offset = dmabuf.offset();
   } catch (const Error& error) {
     no_dmabuf_reason_ = error.what();
+    view_.no_dmabuf_reason = no_dmabuf_reason_;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "cuda/stream.hpp"
 #include "gdrbench/error.hpp"
 #include "needs_gpu.hpp"
+#include "resident_kernel.hpp"
 
 namespace gdrbench {
 namespace {
@@ -173,6 +174,20 @@ TEST_P(GpuPattern, MayBeUsedByTwoThreadsOnOneBuffer) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(faults, std::vector<int>(2));
+}
+
+TEST_P(GpuPattern, WaitsForNoKernelThatRunsOn) {
+  const Buffer buffer = payload(1 << 20);
+  const PatternSlots odd{.offset = 1, .length = 1000, .seed = 2};
+  const PatternSlots slots{.offset = 4096, .length = 4096, .stride = 4096, .count = 100, .seed = 3};
+  const ResidentKernel resident;
+  for (const PatternSlots& each : {odd, slots}) {
+    scrub(buffer, each);
+    EXPECT_TRUE(find_mismatch(buffer, each));
+    fill_pattern(buffer, each);
+    EXPECT_FALSE(find_mismatch(buffer, each));
+  }
+  EXPECT_TRUE(resident.runs()) << "something waited until its time was over";
 }
 
 TEST_P(GpuPattern, RefusesARangeOutsideTheBuffer) {

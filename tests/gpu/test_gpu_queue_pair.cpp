@@ -15,6 +15,7 @@ constexpr std::uint64_t most = (8 << 20) + 1;
 
 struct Combination {
   MemoryKind memory;
+  RegisterBy asked;
   Registration registration;
 };
 
@@ -28,10 +29,8 @@ class GpuQueuePair : public NeedsGpu, public testing::WithParamInterface<Combina
   struct End {
     explicit End(const Combination& combination)
         : memory({.kind = combination.memory, .length = most}),
-          wire(VerbsOptions{}, WireLimits{}, VerbsWireRole::active) {
-      MemoryView view = memory.view();
-      if (combination.registration == Registration::peermem) view.dmabuf_fd = -1;
-      region = wire.register_memory(view);
+          wire(registering_by(combination.asked), WireLimits{}, VerbsWireRole::active) {
+      region = wire.register_memory(memory.view());
     }
     Buffer memory;  // outlives the wire
     VerbsWire wire;
@@ -92,14 +91,16 @@ TEST_P(GpuQueuePair, carries_every_operation_between_gpu_buffers) {
 
 std::string combination_name(const testing::TestParamInfo<Combination>& combination) {
   return std::string(to_string(combination.param.memory)) + "_" +
-         std::string(to_string(combination.param.registration));
+         std::string(to_string(combination.param.asked));
 }
-INSTANTIATE_TEST_SUITE_P(Kinds, GpuQueuePair,
-                         testing::Values(Combination{MemoryKind::cuda, Registration::dmabuf},
-                                         Combination{MemoryKind::cuda, Registration::peermem},
-                                         Combination{MemoryKind::cuda_vmm, Registration::dmabuf},
-                                         Combination{MemoryKind::cuda_vmm, Registration::peermem}),
-                         combination_name);
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, GpuQueuePair,
+    testing::Values(Combination{MemoryKind::cuda, RegisterBy::automatic, Registration::dmabuf},
+                    Combination{MemoryKind::cuda, RegisterBy::dmabuf, Registration::dmabuf},
+                    Combination{MemoryKind::cuda, RegisterBy::peermem, Registration::peermem},
+                    Combination{MemoryKind::cuda_vmm, RegisterBy::automatic, Registration::dmabuf},
+                    Combination{MemoryKind::cuda_vmm, RegisterBy::peermem, Registration::peermem}),
+    combination_name);
 
 }  // namespace
 }  // namespace gdrbench::wire

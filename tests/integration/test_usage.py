@@ -42,7 +42,8 @@ class Usage(TestCase):
                 "--memory": "host, cuda, cuda_vmm",
                 "--fabric": "hardware, soft-roce, softverbs",
                 "--staging": "pipelined, plain, pageable",
-                "--connect": "control, rdma_cm"}.items():
+                "--connect": "control, rdma_cm",
+                "--registration": "auto, dmabuf, peermem"}.items():
             for text in ("nosuch", "tcp,nosuch" if flag == "--paths" else ""):
                 with self.subTest(flag=flag, text=text):
                     unknown = text.split(",")[-1]
