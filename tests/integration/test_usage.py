@@ -166,6 +166,16 @@ class Unavailable(TestCase):
             self.run_program("latency", "--loopback", "--paths", "tcp", "--memory", "cuda", *QUICK, seconds=SOON_S),
             UNAVAILABLE, "CUDA")
 
+    def test_a_way_of_registering_gpu_memory_is_no_reason_to_fail_where_there_is_no_gpu(self):
+        if glob.glob("/dev/nvidia[0-9]*"):
+            self.skipTest("this machine has a GPU")
+        for way in ("auto", "dmabuf", "peermem"):
+            with self.subTest(way=way):
+                arguments = ["latency", "--loopback", "--sizes", 8, "--registration", way, *QUICK]
+                self.assert_ends(self.run_program(*arguments, "--paths", "tcp", "--memory", "cuda", seconds=SOON_S),
+                                 UNAVAILABLE, "CUDA")
+                self.assert_ends(self.run_program(*arguments, "--paths", "tcp"), DONE)
+
     def test_a_required_path_that_fails_at_one_point_only_is_an_error_too(self):
         outcome = self.run_program("latency", "--loopback", "--require", "tcp", "--paths", "tcp", "--sizes", 8,
                                    "--op", "send,write", *QUICK)
