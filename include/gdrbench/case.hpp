@@ -25,9 +25,11 @@ enum class CompletionMode { poll, event };
 /// chosen for each message size by a short calibration; plain: one copy, then the wire; pageable: plain from
 /// memory that is not pinned for the GPU.
 enum class Staging { automatic, pipelined, plain, pageable };
-/// What copies between GPU and bounce memory. kernel: one that stays on the GPU, for small pieces; gdrcopy: the
-/// CPU, through the GPU's BAR as mapped by that library.
+/// What copies between GPU and bounce memory. kernel: one that stays on the GPU, for small pieces; gdrcopy:
+/// the CPU, through the GPU's BAR as mapped by that library.
 enum class CopyEngine { automatic, copy_engine, kernel, gdrcopy };
+/// How GPU memory is to be made known to the NIC. automatic: as a dma-buf, else as peer memory.
+enum class RegisterBy { automatic, dmabuf, peermem };
 /// Who moves the queue pairs to RTS: our control channel, or librdmacm.
 enum class ConnectBy { control, rdma_cm };
 
@@ -57,12 +59,14 @@ GDRBENCH_ENUM_NAMES(Direction, "direction", {Direction::forward, "forward"}, {Di
                     {Direction::both, "both"});
 GDRBENCH_ENUM_NAMES(CompletionMode, "completion", {CompletionMode::poll, "poll"},
                     {CompletionMode::event, "event"});
-GDRBENCH_ENUM_NAMES(Staging, "staging", {Staging::automatic, "auto"}, {Staging::pipelined, "pipelined"}, {Staging::plain, "plain"},
-                    {Staging::pageable, "pageable"});
+GDRBENCH_ENUM_NAMES(Staging, "staging", {Staging::automatic, "auto"}, {Staging::pipelined, "pipelined"},
+                    {Staging::plain, "plain"}, {Staging::pageable, "pageable"});
 GDRBENCH_ENUM_NAMES(CopyEngine, "staging engine", {CopyEngine::automatic, "auto"},
                     {CopyEngine::copy_engine, "copy_engine"}, {CopyEngine::kernel, "kernel"},
                     {CopyEngine::gdrcopy, "gdrcopy"});
 GDRBENCH_ENUM_NAMES(ConnectBy, "connect", {ConnectBy::control, "control"}, {ConnectBy::rdma_cm, "rdma_cm"});
+GDRBENCH_ENUM_NAMES(RegisterBy, "registration", {RegisterBy::automatic, "auto"},
+                    {RegisterBy::dmabuf, "dmabuf"}, {RegisterBy::peermem, "peermem"});
 
 #undef GDRBENCH_ENUM_NAMES
 
@@ -99,7 +103,8 @@ constexpr bool is_baseline(Path path) {
   return path == Path::tcp_wire || path == Path::rdma_wire;
 }
 
-/// Both ends get the same, so that their bounce memory is laid out alike; the engine is each end's own choice.
+/// Both ends get the same, so that their bounce memory is laid out alike; the engine is each end's own
+/// choice.
 struct StagingOptions {
   Staging variant = Staging::automatic;
   CopyEngine engine = CopyEngine::automatic;
@@ -129,6 +134,7 @@ struct VerbsOptions {
   std::uint32_t inline_bytes = 220;  ///< messages up to this size in host memory are posted inline
   ConnectBy connect = ConnectBy::control;
   bool relaxed_ordering = true;
+  RegisterBy registration = RegisterBy::automatic;  ///< of GPU memory
   bool operator==(const VerbsOptions&) const = default;
 };
 

@@ -38,6 +38,7 @@ class Buffer {
   const std::string& no_dmabuf_reason() const { return no_dmabuf_reason_; }
 
  private:
+  friend struct BufferKernels;
   struct Backing;
   BufferOptions options_;
   MemoryView view_;
@@ -45,23 +46,33 @@ class Buffer {
   std::unique_ptr<Backing> backing_;
 };
 
-/// The test pattern: 8-byte words that depend on the word's position in the range, not in the buffer, and on
-/// a seed (message number and repetition mixed by the caller), so that data from another message, place or
-/// run never passes. GPU memory is filled, checked and scrubbed through host memory, in pieces, outside any
-/// timed region. All three throw Error when the range is not inside the buffer, CudaError when a copy fails.
-void fill_pattern(const Buffer& buffer, std::uint64_t offset, std::uint64_t length, std::uint64_t seed);
+/// Equally spaced ranges of a buffer: slot i begins at offset + i × stride and has the pattern of seed + i.
+struct PatternSlots {
+  std::uint64_t offset = 0;  ///< bytes from the start of the buffer
+  std::uint64_t length = 0;  ///< bytes of each slot
+  std::uint64_t stride = 0;  ///< bytes from slot to slot
+  std::uint64_t count = 1;
+  std::uint64_t seed = 0;
+};
+
+/// The test pattern: 8-byte words that depend on the word's position in the slot, not in the buffer, and on a
+/// seed (message number and repetition mixed by the caller), so that data from another message, place or run
+/// never passes. GPU memory is worked on by the GPU, at the speed of its memory where slots begin at
+/// multiples of 16 bytes. All three throw Error when a slot is not inside the buffer, CudaError when the GPU
+/// fails, and return when they are done; they wait for no other work on the GPU.
+void fill_pattern(const Buffer& buffer, const PatternSlots& slots);
 
 struct Mismatch {
-  std::uint64_t offset = 0;  ///< bytes from the start of the range checked
+  std::uint64_t slot = 0;
+  std::uint64_t offset = 0;  ///< bytes from the start of the slot
   std::uint8_t expected = 0;
-  std::uint8_t found = 0;
+  std::uint8_t found = 0;  ///< as expected when the byte of GPU memory has changed since it was checked
 };
-/// The first wrong byte of the range, if any. What a NIC wrote to GPU memory is made visible first where the
-/// GPU asks for a flush; the bytes are then copied to the host and compared there.
-std::optional<Mismatch> find_mismatch(const Buffer& buffer, std::uint64_t offset, std::uint64_t length,
-                                      std::uint64_t seed);
-/// Overwrites the range with what no pattern word of `seed` equals, so that missing data is seen.
-void scrub(const Buffer& buffer, std::uint64_t offset, std::uint64_t length, std::uint64_t seed);
+/// The first wrong byte, by slot and then by place, if any. What a NIC wrote to GPU memory is made visible
+/// first where the GPU asks for a flush.
+std::optional<Mismatch> find_mismatch(const Buffer& buffer, const PatternSlots& slots);
+/// Overwrites the slots with what no byte of their pattern equals, so that missing data is seen.
+void scrub(const Buffer& buffer, const PatternSlots& slots);
 
 /// What this machine has of CUDA, for the discovery of paths.
 struct GpuSummary {

@@ -157,6 +157,11 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_latency,
       .add_flag("--no-relaxed-ordering", flags.no_relaxed_ordering,
                 "Register without IBV_ACCESS_RELAXED_ORDERING")
       ->group(wire);
+  command
+      .add_option("--registration", flags.registration,
+                  "How GPU memory is registered, of " + names<RegisterBy>() + "; auto: dmabuf, else peermem")
+      ->capture_default_str()
+      ->group(wire);
 
   const char* results = "Results";
   command.add_option("--out", flags.out, "Write the result file (JSON)")->group(results);
@@ -195,6 +200,7 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   check_range("--chunk", options.staging.chunk_bytes, 256, (8 << 20) - 64);
   if (flags.footprint) options.footprint_bytes = parse_size(*flags.footprint);
   options.verbs.connect = from_name<ConnectBy>(flags.connect);
+  options.verbs.registration = from_name<RegisterBy>(flags.registration);
   options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;
   check_range("--depth", options.depth, 1, 4096);
   check_range("--queue-pairs", options.queue_pairs, 1, 1024);

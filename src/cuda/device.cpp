@@ -23,10 +23,6 @@ int attribute(int gpu, cudaDeviceAttr which, const char* name) {
   return value;
 }
 
-int writes_ordering(int gpu) {
-  return attribute(gpu, cudaDevAttrGPUDirectRDMAWritesOrdering, "cudaDevAttrGPUDirectRDMAWritesOrdering");
-}
-
 /// The words of a line look like "NVRM version: NVIDIA UNIX … Kernel Module  580.159.04  Release Build …".
 std::string version_in(std::istream& line) {
   for (std::string word; line >> word;)
@@ -79,11 +75,37 @@ DeviceInfo device_info(int gpu) {
   std::transform(info.pci_address.begin(), info.pci_address.end(), info.pci_address.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   info.driver = driver_version();
-  info.gpu_direct_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
-  info.dmabuf = device_has(gpu, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
-  info.vmm_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
-  info.writes_ordering = writes_ordering(gpu);
+  const RdmaSupport support = rdma_support(gpu);
+  info.gpu_direct_rdma = support.gpu_direct_rdma;
+  info.dmabuf = support.dmabuf;
+  info.vmm_rdma = support.vmm_rdma;
+  info.writes_ordering = write_ordering(gpu).scope;
   return info;
+}
+
+RdmaSupport rdma_support(int gpu) {
+  require_gpu(gpu);
+  return {.gpu_direct_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED),
+          .dmabuf = device_has(gpu, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED),
+          .vmm_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED)};
+}
+
+std::string_view WriteOrdering::name() const {
+  if (scope >= cudaGPUDirectRDMAWritesOrderingAllDevices) return "all_devices";
+  return scope >= cudaGPUDirectRDMAWritesOrderingOwner ? "owner" : "none";
+}
+
+bool WriteOrdering::needs_flush() const {
+  return scope < cudaGPUDirectRDMAWritesOrderingOwner;
+}
+
+WriteOrdering write_ordering(int gpu) {
+  require_gpu(gpu);
+  const int options = attribute(gpu, cudaDevAttrGPUDirectRDMAFlushWritesOptions,
+                                "cudaDevAttrGPUDirectRDMAFlushWritesOptions");
+  return {.scope = attribute(gpu, cudaDevAttrGPUDirectRDMAWritesOrdering,
+                             "cudaDevAttrGPUDirectRDMAWritesOrdering"),
+          .host_flush = (options & cudaFlushGPUDirectRDMAWritesOptionHost) != 0};
 }
 
 void use_device(int gpu) {
@@ -94,14 +116,16 @@ void use_device(int gpu) {
 
 void flush_rdma_writes(int gpu) {
   use_device(gpu);
-  if (writes_ordering(gpu) >= cudaGPUDirectRDMAWritesOrderingOwner) return;
-  const int options = attribute(gpu, cudaDevAttrGPUDirectRDMAFlushWritesOptions,
-                                "cudaDevAttrGPUDirectRDMAFlushWritesOptions");
-  if ((options & cudaFlushGPUDirectRDMAWritesOptionHost) == 0)
-    return;  // no NIC can write to such a device's memory
-  check_runtime(cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
-                                                   cudaFlushGPUDirectRDMAWritesToOwner),
-                fmt::format("cudaDeviceFlushGPUDirectRDMAWrites on GPU {}", gpu));
+  const WriteOrdering ordering = write_ordering(gpu);
+  // No NIC can write to the memory of a device that needs a flush and has none.
+  if (ordering.needs_flush() && ordering.host_flush) force_flush(gpu);
+}
+
+void force_flush(int gpu) {
+  const cudaError_t code = cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+                                                              cudaFlushGPUDirectRDMAWritesToOwner);
+  if (code != cudaSuccess)
+    check_runtime(code, fmt::format("cudaDeviceFlushGPUDirectRDMAWrites on GPU {}", gpu));
 }
 
 }  // namespace gdrbench::cuda

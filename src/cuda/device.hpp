@@ -1,8 +1,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace gdrbench::cuda {
+
+/// What the GPU offers to NICs.
+struct RdmaSupport {
+  bool gpu_direct_rdma = false;  ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
+  bool dmabuf = false;           ///< CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
+  bool vmm_rdma = false;         ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+};
 
 struct DeviceInfo {
   std::string name;
@@ -20,11 +28,30 @@ int device_count();
 /// Throws Unavailable when the GPU does not exist, CudaError when the driver refuses an answer.
 DeviceInfo device_info(int gpu);
 
+/// Throws Unavailable when the GPU does not exist, CudaError when the driver refuses an answer.
+RdmaSupport rdma_support(int gpu);
+
+/// How what a NIC writes to the GPU's memory becomes visible to the GPU itself.
+struct WriteOrdering {
+  int scope = 0;            ///< as DeviceInfo::writes_ordering
+  bool host_flush = false;  ///< whether the host can ask for what the scope does not cover
+  /// "none", "owner" or "all_devices".
+  std::string_view name() const;
+  /// Whether copies and kernels of this GPU see the data only after a flush.
+  bool needs_flush() const;
+};
+/// Throws as rdma_support.
+WriteOrdering write_ordering(int gpu);
+
 /// Makes the GPU current for the calling thread. Throws Unavailable when it does not exist.
 void use_device(int gpu);
 
 /// Makes what a NIC has written to the GPU's memory visible to copies and kernels that follow. Costs nothing
 /// on devices whose write ordering covers their own reads. Throws CudaError.
 void flush_rdma_writes(int gpu);
+
+/// The same flush whether it is needed or not, to measure it; the GPU must be current (use_device) and offer
+/// it. Throws CudaError.
+void force_flush(int gpu);
 
 }  // namespace gdrbench::cuda

@@ -4,6 +4,7 @@
 #include "cuda/device_memory.hpp"
 #include "cuda/dmabuf.hpp"
 #include "cuda/host_registration.hpp"
+#include "cuda/pattern.hpp"
 #include "cuda/pinned_memory.hpp"
 #include "cuda/pointer.hpp"
 #include "cuda/resident_copy.hpp"
@@ -35,6 +36,21 @@ int device_count() {
 DeviceInfo device_info(int /*gpu*/) {
   refuse();
 }
+RdmaSupport rdma_support(int /*gpu*/) {
+  refuse();
+}
+std::string_view WriteOrdering::name() const {
+  return "none";
+}
+bool WriteOrdering::needs_flush() const {
+  return true;
+}
+WriteOrdering write_ordering(int /*gpu*/) {
+  refuse();
+}
+void force_flush(int /*gpu*/) {
+  refuse();
+}
 void use_device(int /*gpu*/) {
   refuse();
 }
@@ -61,10 +77,6 @@ void Stream::record(Event& /*event*/) {
   refuse();
 }
 void Stream::wait() {
-  refuse();
-}
-void copy_and_wait(int /*gpu*/, std::byte* /*destination*/, const std::byte* /*source*/,
-                   std::uint64_t /*length*/, CopyKind /*kind*/) {
   refuse();
 }
 
@@ -109,10 +121,29 @@ std::uint64_t ResidentCopy::arrived() const {
   refuse();
 }
 
+PatternKernels::PatternKernels(int gpu) : gpu_(gpu), stream_(gpu), host_word_(gpu, 0) {
+  refuse();
+}
+void PatternKernels::write(const PatternRanges& /*ranges*/, std::uint64_t /*flip*/) {
+  refuse();
+}
+std::optional<WrongWord> PatternKernels::first_wrong(const PatternRanges& /*ranges*/) {
+  refuse();
+}
+void PatternKernels::start_writing(const PatternRanges& /*ranges*/, std::uint64_t /*flip*/) {
+  refuse();
+}
+void PatternKernels::start_checking(const PatternRanges& /*ranges*/) {
+  refuse();
+}
+
 PointerKind classify(const void* /*address*/) {
   return PointerKind::plain_host;
 }
 void require_rdma_capable(const void* /*address*/) {
+  refuse();
+}
+void require_registrable(const void* /*address*/) {
   refuse();
 }
 bool set_sync_memops(const void* /*address*/) {

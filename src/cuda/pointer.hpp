@@ -29,6 +29,11 @@ PointerKind classify(const void* address);
 /// it works on host memory, and the result would be no GPUDirect RDMA.
 void require_rdma_capable(const void* address);
 
+/// What to ask before any registration with a NIC as GPU memory: throws Unavailable like
+/// require_rdma_capable, but not for the memory of a GPU that supports no GPUDirect RDMA. Whether that can be
+/// registered is for the registration to find out (a NIC in software can).
+void require_registrable(const void* address);
+
 /// Makes synchronous copies from and to the allocation finish before they return, always, so that a NIC sees
 /// what they wrote (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). False when the driver refuses that for this kind of
 /// memory. Throws CudaError on any other failure.

@@ -107,8 +107,13 @@ ResidentCopy::ResidentCopy(int gpu, CopyKind kind)
 void ResidentCopy::start(std::uint64_t next) {
   use_device(gpu_);
   auto* const kernel = kind_ == CopyKind::gpu_to_host ? copy_to_host : copy_to_gpu;
-  kernel<<<1, threads, 0, static_cast<cudaStream_t>(stream_.get())>>>(memory_.address(), next);
-  check_runtime(cudaGetLastError(), "starting the resident copy kernel");
+  std::byte* memory = memory_.address();
+  void* arguments[] = {&memory, &next};
+  // Not by <<<>>>, after which cudaGetLastError may tell of something else, such as an event that was not
+  // ready.
+  check_runtime(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(1), dim3(threads), arguments, 0,
+                                 static_cast<cudaStream_t>(stream_.get())),
+                "starting the resident copy kernel");
 }
 
 void ResidentCopy::join() {

@@ -75,13 +75,4 @@ void Stream::wait() {
   if (code != cudaSuccess) check_runtime(code, "waiting for a CUDA stream", earlier_failure);
 }
 
-void copy_and_wait(int gpu, std::byte* destination, const std::byte* source, std::uint64_t length,
-                   CopyKind kind) {
-  use_device(gpu);
-  check_runtime(cudaMemcpy(destination, source, length, native(kind)),
-                fmt::format("cudaMemcpy of {} bytes {}", length, describe(kind)), earlier_failure);
-  // From pageable memory cudaMemcpy may return while the last piece is still on its way to the GPU.
-  check_runtime(cudaStreamSynchronize(nullptr), "waiting for cudaMemcpy", earlier_failure);
-}
-
 }  // namespace gdrbench::cuda

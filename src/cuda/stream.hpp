@@ -45,8 +45,4 @@ class Stream {
   std::unique_ptr<void, DestroyStream> handle_;
 };
 
-/// Copies and returns when the last byte has arrived; the host side need not be pinned. Throws CudaError.
-void copy_and_wait(int gpu, std::byte* destination, const std::byte* source, std::uint64_t length,
-                   CopyKind kind);
-
 }  // namespace gdrbench::cuda

@@ -5,8 +5,10 @@
 #include <string>
 
 #include "gdrbench/error.hpp"
+#include "measure/gpu_writes.hpp"
 #include "measure/loops.hpp"
 #include "measure/runner.hpp"
+#include "measure/slot_use.hpp"
 
 namespace gdrbench::measure {
 
@@ -23,7 +25,12 @@ class PathRunner final : public Runner {
         initiator_(role == Role::initiator),
         wire_(std::forward<WireArguments>(wire_arguments)...),
         payload_(pick(c, plan_.flow, payload)),
-        path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {}
+        path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {
+    const Buffer* const payload_memory =
+        payload_.incoming ? payload_.incoming.get() : payload_.outgoing.get();
+    if (c.path == Path::gdr && payload_memory != nullptr && payload_memory->view().on_gpu)
+      gpu_writes_.emplace(payload_memory->gpu());
+  }
 
   nlohmann::json offer() override { return {{"wire", wire_.offer()}, {"path", path_.offer()}}; }
 
@@ -34,14 +41,11 @@ class PathRunner final : public Runner {
 
   void prepare(const RunRequest& request) override {
     plan_.request = request;
-    if (payload_.outgoing)
-      for_each_slot(initiator_, [&](std::uint64_t offset, std::uint64_t seed) {
-        fill_pattern(*payload_.outgoing, offset, path_.layout().size, seed);
-      });
-    if (payload_.incoming)
-      for_each_slot(!initiator_, [&](std::uint64_t offset, std::uint64_t seed) {
-        scrub(*payload_.incoming, offset, path_.layout().size, seed);
-      });
+    for (std::uint32_t lane = 0; lane < path_.layout().lanes; ++lane) {
+      if (payload_.outgoing)
+        fill_pattern(*payload_.outgoing, slots_of(lane, initiator_, path_.layout().size));
+      if (payload_.incoming) scrub(*payload_.incoming, slots_of(lane, !initiator_, path_.layout().size));
+    }
     if (plan_.c.suite == Suite::latency) {
       path_.start(latency_round(plan_));
     } else if (!initiator_) {
@@ -60,20 +64,15 @@ class PathRunner final : public Runner {
   }
 
   std::string verify() override {
-    std::string fault;
-    if (payload_.incoming)
-      for_each_slot(!initiator_, [&](std::uint64_t offset, std::uint64_t seed) {
-        if (!fault.empty() || path_.pattern_bytes() == 0) return;
-        if (const auto wrong = find_mismatch(*payload_.incoming, offset, path_.pattern_bytes(), seed))
-          fault = fmt::format(
-              "{}: wrong byte in the message at slot offset {}, byte {}: expected {:#04x}, found {:#04x}",
-              case_name(plan_.c), offset, wrong->offset, wrong->expected, wrong->found);
-      });
+    const std::string fault = first_wrong_byte();
+    // Not before: it would help data to become visible that kernels did not see.
+    if (gpu_writes_) gpu_writes_->time_flush();
     return fault;
   }
 
   nlohmann::json describe() override {
     nlohmann::json described{{"wire", wire_.describe()}, {"path", path_.describe()}};
+    if (gpu_writes_) described["gpu_writes"] = gpu_writes_->describe();
     if (port_bytes_sent_) described["port_bytes_sent"] = *port_bytes_sent_;
     return described;
   }
@@ -103,21 +102,32 @@ class PathRunner final : public Runner {
             .incoming = path::needs_incoming(c, flow) ? session.incoming : nullptr};
   }
 
-  // The slots that messages of this run use, each with its seed, on which both ends agree: the run's own, the
-  // end that the data comes from, and the message number in its lane, modulo the slots.
-  template <class Visit>
-  void for_each_slot(bool from_initiator, Visit visit) {
-    const std::uint64_t run_seed = plan_.request.seed + (from_initiator ? 0 : std::uint64_t{1} << 40);
+  // The slots of a lane that messages of this run use, each with its seed, on which both ends agree: the
+  // run's own, the end that the data comes from, and the message number in its lane, modulo the slots.
+  PatternSlots slots_of(std::uint32_t lane, bool from_initiator, std::uint64_t length) const {
     const path::Layout& layout = path_.layout();
-    const RunRequest& request = plan_.request;
-    const std::uint64_t messages = plan_.c.suite == Suite::latency
-                                       ? request.warmup + request.iterations
-                                       : std::max(request.warmup, request.iterations);
-    for (std::uint32_t lane = 0; lane < layout.lanes; ++lane) {
-      const std::uint64_t used = std::min(layout.slots, path::share_of(messages, lane, layout.lanes));
-      for (std::uint64_t slot = 0; slot < used; ++slot)
-        visit(layout.offset(lane, slot), run_seed + lane * layout.slots + slot);
-    }
+    return {.offset = layout.offset(lane, 0),
+            .length = length,
+            .stride = layout.stride,
+            .count = used_slots(plan_.c, layout, plan_.request, lane),
+            .seed = plan_.request.seed + (from_initiator ? 0 : std::uint64_t{1} << 40) + lane * layout.slots};
+  }
+
+  std::string first_wrong_byte() const {
+    if (!payload_.incoming) return "";
+    for (std::uint32_t lane = 0; lane < path_.layout().lanes; ++lane)
+      if (const auto wrong =
+              find_mismatch(*payload_.incoming, slots_of(lane, !initiator_, path_.pattern_bytes())))
+        return describe_mismatch(lane, *wrong);
+    return "";
+  }
+
+  std::string describe_mismatch(std::uint32_t lane, const Mismatch& wrong) const {
+    return fmt::format("{}: wrong byte in {}, slot {}, byte {}: expected {:#04x}, found {:#04x}{}",
+                       case_name(plan_.c),
+                       message_in_slot(plan_.c, path_.layout(), plan_.request, lane, wrong.slot), wrong.slot,
+                       wrong.offset, wrong.expected, wrong.found,
+                       wrong.expected == wrong.found ? " just after it was checked: it came late" : "");
   }
 
   LoopPlan plan_;
@@ -125,6 +135,7 @@ class PathRunner final : public Runner {
   W wire_;
   Payload payload_;
   P path_;
+  std::optional<GpuWrites> gpu_writes_;           ///< where the wire works on GPU memory
   std::optional<std::uint64_t> port_bytes_sent_;  ///< in the last run, by the NIC's port, headers included
 };
 

@@ -1,24 +1,10 @@
-#include <optional>
-
 #include "cuda/backend.hpp"
-#include "cuda/device_memory.hpp"
-#include "cuda/dmabuf.hpp"
-#include "cuda/host_registration.hpp"
-#include "cuda/vmm_memory.hpp"
+#include "cuda/device.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/memory.hpp"
-#include "memory/host_mapping.hpp"
+#include "memory/buffer_backing.hpp"
 
 namespace gdrbench {
-
-/// One of host, device and vmm is there. What refers to it comes after it, so that it goes first.
-struct Buffer::Backing {
-  std::optional<memory::HostMapping> host;
-  std::optional<cuda::DeviceMemory> device;
-  std::optional<cuda::VmmMemory> vmm;
-  std::optional<cuda::HostRegistration> pinned;
-  std::optional<cuda::Dmabuf> dmabuf;
-};
 
 Buffer::Buffer(const BufferOptions& options) : options_(options), backing_(std::make_unique<Backing>()) {
   if (options.length == 0) throw UsageError("a buffer of 0 bytes was asked for; sizes start at 1");
@@ -39,13 +25,18 @@ Buffer::Buffer(const BufferOptions& options) : options_(options), backing_(std::
       view_.address = backing_->vmm.emplace(options.gpu, options.length).address();
       break;
   }
+  backing_->kernels.emplace(options.gpu);
   // A GPU that cannot export it still serves the staged paths, and gdr through a peer-memory module.
   try {
+    const cuda::RdmaSupport support = cuda::rdma_support(options.gpu);
+    view_.gpu_direct_rdma = support.gpu_direct_rdma;
+    view_.gpu_dmabuf = support.dmabuf;
     const auto& dmabuf = backing_->dmabuf.emplace(options.gpu, view_.address, view_.length);
     view_.dmabuf_fd = dmabuf.fd();
     view_.dmabuf_offset = dmabuf.offset();
   } catch (const Error& error) {
     no_dmabuf_reason_ = error.what();
+    view_.no_dmabuf_reason = no_dmabuf_reason_;
   }
 }
 

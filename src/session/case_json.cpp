@@ -51,7 +51,8 @@ json verbs_to_json(const VerbsOptions& verbs) {
           {"traffic_class", verbs.traffic_class},
           {"inline_bytes", verbs.inline_bytes},
           {"connect", to_string(verbs.connect)},
-          {"relaxed_ordering", verbs.relaxed_ordering}};
+          {"relaxed_ordering", verbs.relaxed_ordering},
+          {"registration", to_string(verbs.registration)}};
 }
 
 std::uint32_t path_mtu(const Fields& f) {
@@ -78,6 +79,7 @@ VerbsOptions verbs_from_json(const Fields& f) {
   verbs.inline_bytes = f.number_as<std::uint32_t>("inline_bytes", 0, 65'536);
   verbs.connect = f.name<ConnectBy>("connect");
   verbs.relaxed_ordering = f.flag("relaxed_ordering");
+  verbs.registration = f.name<RegisterBy>("registration");
   return verbs;
 }
 

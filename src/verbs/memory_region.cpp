@@ -5,6 +5,7 @@
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
 #include "verbs/check.hpp"
+#include "verbs/gpu_registration.hpp"
 
 namespace gdrbench::verbs {
 namespace {
@@ -29,20 +30,42 @@ Registered register_host(const ProtectionDomain& domain, const MemoryView& view,
   return {check_pointer(region, Step::register_host_memory, tried(domain, view)), Registration::host};
 }
 
-Registered register_gpu(const ProtectionDomain& domain, const MemoryView& view, int access) {
-  std::string dmabuf_failure = "the GPU exported none";
-  if (view.dmabuf_fd >= 0) {
+std::string failure_text(const ProtectionDomain& domain, const MemoryView& view, RegisterBy asked,
+                         const std::string& failures) {
+  const GpuRegistrationAdvice advice = advise({.gpu_direct_rdma = view.gpu_direct_rdma.value_or(true),
+                                               .gpu_dmabuf = view.gpu_dmabuf.value_or(true),
+                                               .peermem = peermem_loaded(),
+                                               .dmabuf_probe = probe_dmabuf(domain)},
+                                              asked);
+  const std::string only = asked == RegisterBy::automatic
+                               ? ""
+                               : fmt::format(" (--registration {} tries nothing else)", to_string(asked));
+  return fmt::format("{}: {}{}; {}", tried(domain, view), failures, only, advice.reason);
+}
+
+// Whatever the machine looks like, each way is tried: a peer-memory client may have any name.
+Registered register_gpu(const ProtectionDomain& domain, const MemoryView& view, int access,
+                        RegisterBy asked) {
+  std::string failures;
+  const auto failed = [&](const char* how, const std::string& why) {
+    failures += fmt::format("{}as {}: {}", failures.empty() ? "" : "; ", how, why);
+  };
+  if (asked != RegisterBy::peermem && view.dmabuf_fd >= 0) {
     const auto address = reinterpret_cast<std::uintptr_t>(view.address);
     ibv_mr* const region =
         ibv_reg_dmabuf_mr(domain.get(), view.dmabuf_offset, view.length, address, view.dmabuf_fd, access);
     if (region != nullptr) return {region, Registration::dmabuf};
-    dmabuf_failure = explain(Step::register_gpu_memory, errno);
+    failed("dma-buf", explain(Step::register_gpu_memory, errno));
+  } else if (asked != RegisterBy::peermem) {
+    failed("dma-buf",
+           view.no_dmabuf_reason.empty() ? "the GPU exported none" : std::string(view.no_dmabuf_reason));
   }
-  ibv_mr* const region = ibv_reg_mr(domain.get(), view.address, view.length, access);
-  if (region != nullptr) return {region, Registration::peermem};
-  const std::string peermem_failure = explain(Step::register_gpu_memory, errno);
-  throw Unavailable(fmt::format("{}: as dma-buf: {}; as peer memory: {}", tried(domain, view), dmabuf_failure,
-                                peermem_failure));
+  if (asked != RegisterBy::dmabuf) {
+    ibv_mr* const region = ibv_reg_mr(domain.get(), view.address, view.length, access);
+    if (region != nullptr) return {region, Registration::peermem};
+    failed("peer memory", explain(Step::register_gpu_memory, errno));
+  }
+  throw Unavailable(failure_text(domain, view, asked, failures));
 }
 
 }  // namespace
@@ -50,8 +73,9 @@ Registered register_gpu(const ProtectionDomain& domain, const MemoryView& view, 
 MemoryRegion::MemoryRegion(std::shared_ptr<const ProtectionDomain> domain, const MemoryView& view,
                            const MemoryRegionAttributes& attributes) {
   const int access = static_cast<int>(access_flags(attributes));
-  const auto [region, registration] =
-      view.on_gpu ? register_gpu(*domain, view, access) : register_host(*domain, view, access);
+  const auto [region, registration] = view.on_gpu
+                                          ? register_gpu(*domain, view, access, attributes.registration)
+                                          : register_host(*domain, view, access);
   region_ = own<DeregisterMemory>(region, std::move(domain));
   registration_ = registration;
 }

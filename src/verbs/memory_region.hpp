@@ -13,6 +13,7 @@ namespace gdrbench::verbs {
 
 struct MemoryRegionAttributes {
   bool relaxed_ordering = true;  ///< IBV_ACCESS_RELAXED_ORDERING; devices that lack it ignore it
+  RegisterBy registration = RegisterBy::automatic;  ///< of GPU memory
 };
 
 struct DeregisterMemory {
@@ -20,8 +21,9 @@ struct DeregisterMemory {
   static int destroy(ibv_mr* region) { return ibv_dereg_mr(region); }
 };
 
-/// Memory that the device may read and write, from here and from remote. GPU memory is registered through its
-/// dma-buf where there is one, else, or when that fails, through a peer-memory client.
+/// Memory that the device may read and write, from here and from remote. GPU memory is registered as
+/// the attributes ask; automatic: through its dma-buf where there is one, else, or when that fails, through a
+/// peer-memory client.
 class MemoryRegion {
  public:
   std::uint32_t lkey() const { return region_->lkey; }
@@ -30,8 +32,8 @@ class MemoryRegion {
 
  private:
   friend class ProtectionDomain;
-  /// Throws Unavailable when neither way works for GPU memory, naming both failures; SystemError for host
-  /// memory.
+  /// Throws Unavailable when no way that was asked for works for GPU memory, naming each failure and what is
+  /// missing; SystemError for host memory.
   MemoryRegion(std::shared_ptr<const ProtectionDomain> domain, const MemoryView& view,
                const MemoryRegionAttributes& attributes);
 

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "cuda/pointer.hpp"
 #include "gdrbench/error.hpp"
 #include "verbs/port.hpp"
 #include "verbs/sysfs.hpp"
@@ -135,8 +136,10 @@ VerbsWire::VerbsWire(const VerbsOptions& options, const WireLimits& limits, Verb
 }
 
 Region VerbsWire::register_memory(const MemoryView& view) {
-  const verbs::MemoryRegion& region =
-      regions_.emplace_back(domain_->register_memory(view, {.relaxed_ordering = options_.relaxed_ordering}));
+  // Managed memory, for one, could be registered, and would be no GPU memory to the NIC.
+  if (view.on_gpu) cuda::require_registrable(view.address);
+  const verbs::MemoryRegion& region = regions_.emplace_back(domain_->register_memory(
+      view, {.relaxed_ordering = options_.relaxed_ordering, .registration = options_.registration}));
   return {.address = view.address,
           .length = view.length,
           .lkey = region.lkey(),

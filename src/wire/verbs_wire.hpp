@@ -37,6 +37,8 @@ class VerbsWire {
   /// Unavailable with a reason that an administrator can act on, else SystemError.
   VerbsWire(const VerbsOptions& options, const WireLimits& limits, VerbsWireRole role);
 
+  /// Throws Unavailable for a view said to be on the GPU that is no such memory, or cannot be registered in
+  /// the way that the options ask for, else SystemError.
   Region register_memory(const MemoryView& view);
   nlohmann::json offer() const;
   /// Throws PeerLost for an offer that is not readable, Error for one that does not fit, SystemError when a

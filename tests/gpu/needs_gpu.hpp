@@ -20,6 +20,12 @@ class NeedsGpuMemory : public NeedsGpu, public ::testing::WithParamInterface<Mem
 
 inline constexpr MemoryKind gpu_memory_kinds[] = {MemoryKind::cuda, MemoryKind::cuda_vmm};
 
+inline VerbsOptions registering_by(RegisterBy registration) {
+  VerbsOptions options;
+  options.registration = registration;
+  return options;
+}
+
 inline std::string kind_name(const ::testing::TestParamInfo<MemoryKind>& info) {
   return std::string(to_string(info.param));
 }

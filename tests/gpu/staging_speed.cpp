@@ -138,7 +138,7 @@ int main() {
   using namespace gdrbench;
   if (const GpuSummary gpu = gpu_summary(); !gpu.unavailable.empty()) {
     fmt::print("skipped: {}\n", gpu.unavailable);
-    return 0;
+    return 77;
   }
   const Memory m;
   fmt::print("small copies, us (GPU→host + host→GPU = pair)\n");

@@ -52,12 +52,12 @@ TEST_P(GpuCopier, BringsEveryByteToTheHost) {
   for (const std::uint64_t size : sizes) {
     const Buffer from = payload(size);
     const Buffer to = bounce(size);
-    fill_pattern(from, 0, size, size);
-    scrub(to, 0, size, size);
+    fill_pattern(from, {.length = size, .seed = size});
+    scrub(to, {.length = size, .seed = size});
     const auto by = copier(Towards::host);
     by->submit(to.data(), from.data(), size);
     finish(*by);
-    EXPECT_FALSE(find_mismatch(to, 0, size, size)) << size;
+    EXPECT_FALSE(find_mismatch(to, {.length = size, .seed = size})) << size;
   }
 }
 
@@ -65,12 +65,12 @@ TEST_P(GpuCopier, BringsEveryByteToTheGpu) {
   for (const std::uint64_t size : sizes) {
     const Buffer from = bounce(size);
     const Buffer to = payload(size);
-    fill_pattern(from, 0, size, size);
-    scrub(to, 0, size, size);
+    fill_pattern(from, {.length = size, .seed = size});
+    scrub(to, {.length = size, .seed = size});
     const auto by = copier(Towards::gpu);
     by->submit(to.data(), from.data(), size);
     finish(*by);
-    EXPECT_FALSE(find_mismatch(to, 0, size, size)) << size;
+    EXPECT_FALSE(find_mismatch(to, {.length = size, .seed = size})) << size;
   }
 }
 
@@ -79,7 +79,7 @@ TEST_P(GpuCopier, CountsMoreCopiesInFlightThanItMadeEventsForAndKeepsTheirOrder)
   constexpr std::uint64_t pieces = 500;
   const Buffer there = payload(piece);
   const Buffer here = bounce(piece * pieces);
-  fill_pattern(here, 0, here.size(), 1);
+  fill_pattern(here, {.length = here.size(), .seed = 1});
   const auto by = copier(Towards::gpu);
   // All to one place: the last one submitted is the one that stays.
   for (std::uint64_t i = 0; i < pieces; ++i) by->submit(there.data(), here.data() + i * piece, piece);
@@ -95,14 +95,14 @@ TEST_P(GpuCopier, CountsMoreCopiesInFlightThanItMadeEventsForAndKeepsTheirOrder)
 TEST_P(GpuCopier, HasFinishedWhatIsInFlightWhenItIsDestroyed) {
   constexpr std::uint64_t size = 64 << 20;
   const Buffer there = payload(size);
-  fill_pattern(there, 0, size, 3);
+  fill_pattern(there, {.length = size, .seed = 3});
   const Buffer here = bounce(size);
-  scrub(here, 0, size, 3);
+  scrub(here, {.length = size, .seed = 3});
   {
     const auto by = copier(Towards::host);
     by->submit(here.data(), there.data(), size);
   }
-  EXPECT_FALSE(find_mismatch(here, 0, size, 3));
+  EXPECT_FALSE(find_mismatch(here, {.length = size, .seed = 3}));
 }
 
 TEST_P(GpuCopier, HasFinishedACopyOfPageableMemoryWhenSubmitReturns) {
@@ -117,22 +117,22 @@ TEST_P(GpuCopier, HasFinishedACopyOfPageableMemoryWhenSubmitReturns) {
 TEST_P(GpuCopier, WorksFromAnotherThread) {
   const Buffer there = payload(1 << 20);
   const Buffer here = bounce(1 << 20);
-  fill_pattern(here, 0, here.size(), 2);
-  scrub(there, 0, there.size(), 2);
+  fill_pattern(here, {.length = here.size(), .seed = 2});
+  scrub(there, {.length = there.size(), .seed = 2});
   const auto by = copier(Towards::gpu);
   std::thread([&] {
     by->submit(there.data(), here.data(), here.size());
     finish(*by);
   }).join();
-  EXPECT_FALSE(find_mismatch(there, 0, there.size(), 2));
+  EXPECT_FALSE(find_mismatch(there, {.length = there.size(), .seed = 2}));
 }
 
 TEST_F(NeedsGpu, SeveralStreamsFinishInTheOrderOfSubmission) {
   constexpr std::uint64_t piece = 1 << 20, pieces = 64;
   const Buffer there(BufferOptions{.kind = MemoryKind::cuda, .length = piece * pieces});
   const Buffer here(BufferOptions{.length = piece * pieces, .pin_for_gpu = true});
-  fill_pattern(there, 0, there.size(), 4);
-  scrub(here, 0, here.size(), 4);
+  fill_pattern(there, {.length = there.size(), .seed = 4});
+  scrub(here, {.length = here.size(), .seed = 4});
   const std::vector<std::byte> scrubbed(here.data(), here.data() + here.size());
   const auto by = memory::make_copier({.payload = MemoryKind::cuda, .towards = Towards::host, .streams = 4});
   for (std::uint64_t i = 0; i < pieces; ++i)
@@ -143,7 +143,7 @@ TEST_F(NeedsGpu, SeveralStreamsFinishInTheOrderOfSubmission) {
       const std::uint64_t last = (seen + 1) * piece - 1;
       ASSERT_NE(here.data()[last], scrubbed[last]) << "piece " << seen;
     }
-  EXPECT_FALSE(find_mismatch(here, 0, here.size(), 4));
+  EXPECT_FALSE(find_mismatch(here, {.length = here.size(), .seed = 4}));
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ class KernelCopier : public NeedsGpu {
 TEST_F(KernelCopier, BringsEveryByteToTheHostAndNoneElse) {
   const Buffer from(BufferOptions{.kind = MemoryKind::cuda, .length = area_bytes});
   const Buffer to(BufferOptions{.length = area_bytes + 64, .pin_for_gpu = true});
-  fill_pattern(from, 0, area_bytes, 1);
-  scrub(to, 0, to.size(), 1);
+  fill_pattern(from, {.length = area_bytes, .seed = 1});
+  scrub(to, {.length = to.size(), .seed = 1});
   const std::vector<std::byte> guard(to.data() + area_bytes, to.data() + to.size());
   const auto by = copier(Towards::host);
   by->start();
@@ -50,15 +50,15 @@ TEST_F(KernelCopier, BringsEveryByteToTheHostAndNoneElse) {
     by->submit(to.data() + offset, from.data() + offset, size);
   });
   by->rest();
-  EXPECT_FALSE(find_mismatch(to, 0, area_bytes, 1));
+  EXPECT_FALSE(find_mismatch(to, {.length = area_bytes, .seed = 1}));
   EXPECT_TRUE(std::equal(guard.begin(), guard.end(), to.data() + area_bytes));
 }
 
 TEST_F(KernelCopier, BringsEveryByteToTheGpuAndNoneElse) {
   const Buffer from(BufferOptions{.length = area_bytes, .pin_for_gpu = true});
   const Buffer to(BufferOptions{.kind = MemoryKind::cuda, .length = area_bytes + 64});
-  fill_pattern(from, 0, area_bytes, 2);
-  fill_pattern(to, 0, to.size(), 3);
+  fill_pattern(from, {.length = area_bytes, .seed = 2});
+  fill_pattern(to, {.length = to.size(), .seed = 3});
   const auto by = copier(Towards::gpu);
   by->start();
   // The last byte stays as it was.
@@ -67,8 +67,8 @@ TEST_F(KernelCopier, BringsEveryByteToTheGpuAndNoneElse) {
     if (size > 0) by->submit(to.data() + offset, from.data() + offset, size);
   });
   by->rest();
-  EXPECT_FALSE(find_mismatch(to, 0, area_bytes - 1, 2));
-  EXPECT_TRUE(find_mismatch(to, 0, area_bytes, 2));
+  EXPECT_FALSE(find_mismatch(to, {.length = area_bytes - 1, .seed = 2}));
+  EXPECT_TRUE(find_mismatch(to, {.length = area_bytes, .seed = 2}));
 }
 
 TEST_F(KernelCopier, GoesOnAfterARest) {
@@ -76,12 +76,12 @@ TEST_F(KernelCopier, GoesOnAfterARest) {
   const Buffer to(BufferOptions{.length = 4096, .pin_for_gpu = true});
   const auto by = copier(Towards::host);
   for (std::uint64_t round = 0; round < 40; ++round) {
-    fill_pattern(from, 0, 4096, round);
+    fill_pattern(from, {.length = 4096, .seed = round});
     by->start();
     by->submit(to.data(), from.data(), 4096);
     finish(*by);
     by->rest();
-    ASSERT_FALSE(find_mismatch(to, 0, 4096, round)) << round;
+    ASSERT_FALSE(find_mismatch(to, {.length = 4096, .seed = round})) << round;
   }
 }
 
@@ -93,12 +93,12 @@ TEST_F(KernelCopier, SeesWhatACopyEngineWroteMeanwhile) {
   const auto by = copier(Towards::host);
   by->start();
   for (std::uint64_t round = 0; round < 200; ++round) {
-    fill_pattern(source, 0, 4096, round);
+    fill_pattern(source, {.length = 4096, .seed = round});
     engine->submit(there.data(), source.data(), 4096);
     finish(*engine);
     by->submit(back.data(), there.data(), 4096);
     finish(*by);
-    ASSERT_FALSE(find_mismatch(back, 0, 4096, round)) << round;
+    ASSERT_FALSE(find_mismatch(back, {.length = 4096, .seed = round})) << round;
   }
 }
 

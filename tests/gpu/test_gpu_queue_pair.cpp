@@ -15,6 +15,7 @@ constexpr std::uint64_t most = (8 << 20) + 1;
 
 struct Combination {
   MemoryKind memory;
+  RegisterBy asked;
   Registration registration;
 };
 
@@ -28,10 +29,8 @@ class GpuQueuePair : public NeedsGpu, public testing::WithParamInterface<Combina
   struct End {
     explicit End(const Combination& combination)
         : memory({.kind = combination.memory, .length = most}),
-          wire(VerbsOptions{}, WireLimits{}, VerbsWireRole::active) {
-      MemoryView view = memory.view();
-      if (combination.registration == Registration::peermem) view.dmabuf_fd = -1;
-      region = wire.register_memory(view);
+          wire(registering_by(combination.asked), WireLimits{}, VerbsWireRole::active) {
+      region = wire.register_memory(memory.view());
     }
     Buffer memory;  // outlives the wire
     VerbsWire wire;
@@ -49,8 +48,8 @@ class GpuQueuePair : public NeedsGpu, public testing::WithParamInterface<Combina
   static void transfer(const End& left, const End& right, Op op, std::uint32_t length) {
     const End& source = op == Op::read ? right : left;
     const End& target = op == Op::read ? left : right;
-    fill_pattern(source.memory, 0, length, length);
-    scrub(target.memory, 0, target.memory.size(), length);
+    fill_pattern(source.memory, {.length = length, .seed = length});
+    scrub(target.memory, {.length = target.memory.size(), .seed = length});
     SendRequest request{.op = op,
                         .address = left.region.address,
                         .length = length,
@@ -68,10 +67,11 @@ class GpuQueuePair : public NeedsGpu, public testing::WithParamInterface<Combina
     if (received) {
       ASSERT_EQ(status_of_next(right), 0U);
     }
-    const auto wrong = find_mismatch(target.memory, 0, length, length);
+    const auto wrong = find_mismatch(target.memory, {.length = length, .seed = length});
     EXPECT_FALSE(wrong) << "at byte " << wrong->offset;
     if (length < most) {
-      EXPECT_TRUE(find_mismatch(target.memory, length, most - length, length)) << "too much";
+      EXPECT_TRUE(find_mismatch(target.memory, {.offset = length, .length = most - length, .seed = length}))
+          << "too much";
     }
   }
 };
@@ -91,14 +91,16 @@ TEST_P(GpuQueuePair, carries_every_operation_between_gpu_buffers) {
 
 std::string combination_name(const testing::TestParamInfo<Combination>& combination) {
   return std::string(to_string(combination.param.memory)) + "_" +
-         std::string(to_string(combination.param.registration));
+         std::string(to_string(combination.param.asked));
 }
-INSTANTIATE_TEST_SUITE_P(Kinds, GpuQueuePair,
-                         testing::Values(Combination{MemoryKind::cuda, Registration::dmabuf},
-                                         Combination{MemoryKind::cuda, Registration::peermem},
-                                         Combination{MemoryKind::cuda_vmm, Registration::dmabuf},
-                                         Combination{MemoryKind::cuda_vmm, Registration::peermem}),
-                         combination_name);
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, GpuQueuePair,
+    testing::Values(Combination{MemoryKind::cuda, RegisterBy::automatic, Registration::dmabuf},
+                    Combination{MemoryKind::cuda, RegisterBy::dmabuf, Registration::dmabuf},
+                    Combination{MemoryKind::cuda, RegisterBy::peermem, Registration::peermem},
+                    Combination{MemoryKind::cuda_vmm, RegisterBy::automatic, Registration::dmabuf},
+                    Combination{MemoryKind::cuda_vmm, RegisterBy::peermem, Registration::peermem}),
+    combination_name);
 
 }  // namespace
 }  // namespace gdrbench::wire

@@ -42,7 +42,8 @@ class Usage(TestCase):
                 "--memory": "host, cuda, cuda_vmm",
                 "--fabric": "hardware, soft-roce, softverbs",
                 "--staging": "pipelined, plain, pageable",
-                "--connect": "control, rdma_cm"}.items():
+                "--connect": "control, rdma_cm",
+                "--registration": "auto, dmabuf, peermem"}.items():
             for text in ("nosuch", "tcp,nosuch" if flag == "--paths" else ""):
                 with self.subTest(flag=flag, text=text):
                     unknown = text.split(",")[-1]
@@ -164,6 +165,16 @@ class Unavailable(TestCase):
         self.assert_ends(
             self.run_program("latency", "--loopback", "--paths", "tcp", "--memory", "cuda", *QUICK, seconds=SOON_S),
             UNAVAILABLE, "CUDA")
+
+    def test_a_way_of_registering_gpu_memory_is_no_reason_to_fail_where_there_is_no_gpu(self):
+        if glob.glob("/dev/nvidia[0-9]*"):
+            self.skipTest("this machine has a GPU")
+        for way in ("auto", "dmabuf", "peermem"):
+            with self.subTest(way=way):
+                arguments = ["latency", "--loopback", "--sizes", 8, "--registration", way, *QUICK]
+                self.assert_ends(self.run_program(*arguments, "--paths", "tcp", "--memory", "cuda", seconds=SOON_S),
+                                 UNAVAILABLE, "CUDA")
+                self.assert_ends(self.run_program(*arguments, "--paths", "tcp"), DONE)
 
     def test_a_required_path_that_fails_at_one_point_only_is_an_error_too(self):
         outcome = self.run_program("latency", "--loopback", "--require", "tcp", "--paths", "tcp", "--sizes", 8,

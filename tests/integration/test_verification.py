@@ -26,7 +26,8 @@ class Verification(TestCase):
 
     def assert_byte_is_named(self, outcome, end):
         self.assert_ends(outcome, FAILED, f"{end}.*wrong byte")
-        found = re.search(r"slot offset 0, byte (\d+): expected 0x(..), found 0x(..)", outcome.err)
+        found = re.search(r"(?:latency|bandwidth)/\w+/.*wrong byte in message \d+ of \d+, slot 0, byte (\d+): "
+                          r"expected 0x(..), found 0x(..)", outcome.err)
         self.assertTrue(found, outcome.err)
         self.assertLess(abs(int(found.group(1)) - 20000), 1000)  # headers and small control messages precede it
         self.assertEqual(MASK, int(found.group(2), 16) ^ int(found.group(3), 16))

@@ -52,12 +52,12 @@ TEST_F(VerbsFailure, of_a_range_past_the_region_is_an_access_error_that_changes_
     SCOPED_TRACE(to_string(op));
     const Pair pair;
     const End& target = op == Op::write ? pair.right : pair.left;
-    fill_pattern(target.memory, 0, target.memory.size(), 1);
+    fill_pattern(target.memory, {.length = target.memory.size(), .seed = 1});
     SendRequest request = pair.left.one_sided(op, 1, pair.right, 0, 64);
     request.remote_address += pair.right.memory.size() - 63;
     ASSERT_EQ(pair.left.wire.post_send(request), 0);
     EXPECT_THAT(pair.left.statuses(1), ElementsAre(access_error));
-    EXPECT_FALSE(find_mismatch(target.memory, 0, target.memory.size(), 1));
+    EXPECT_FALSE(find_mismatch(target.memory, {.length = target.memory.size(), .seed = 1}));
   }
 }
 

@@ -36,8 +36,8 @@ class VerbsTransfer : public NeedsRdma, public testing::WithParamInterface<Op> {
     const End& source = op == Op::read ? pair_->right : pair_->left;
     const End& target = op == Op::read ? pair_->left : pair_->right;
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-      fill_pattern(source.memory, offset(lane), length, ++seed_);
-      scrub(target.memory, offset(lane) - lead, length + 2 * lead, seed_);
+      fill_pattern(source.memory, {.offset = offset(lane), .length = length, .seed = ++seed_});
+      scrub(target.memory, {.offset = offset(lane) - lead, .length = length + 2 * lead, .seed = seed_});
     }
     const std::vector<std::byte> before(target.memory.data(), target.memory.data() + target.memory.size());
     const bool two_sided = op == Op::send || op == Op::write_imm;
@@ -54,7 +54,8 @@ class VerbsTransfer : public NeedsRdma, public testing::WithParamInterface<Op> {
     EXPECT_EQ(pair_->left.wire.poll(more), 0);
     EXPECT_EQ(pair_->right.wire.poll(more), 0);
     for (std::uint32_t lane = 0; lane < lanes; ++lane)
-      EXPECT_FALSE(find_mismatch(target.memory, offset(lane), length, seed_ - lanes + 1 + lane))
+      EXPECT_FALSE(find_mismatch(
+          target.memory, {.offset = offset(lane), .length = length, .seed = seed_ - lanes + 1 + lane}))
           << "lane " << lane;
     check_untouched(before, target.memory.data(), length);
   }
@@ -76,7 +77,8 @@ class VerbsTransfer : public NeedsRdma, public testing::WithParamInterface<Op> {
     request.immediate = 0x01020300 + lane;
     request.inline_data = inline_data;
     ASSERT_EQ(pair_->left.wire.post_send(request), 0);
-    if (inline_data) scrub(pair_->left.memory, offset(lane), length, seed_ - lanes + 1 + lane);
+    if (inline_data)
+      scrub(pair_->left.memory, {.offset = offset(lane), .length = length, .seed = seed_ - lanes + 1 + lane});
   }
 
   void check_sent() const {
@@ -250,12 +252,12 @@ TEST_F(Verbs, connects_by_rdma_cm_rejecting_whoever_lacks_the_token) {
   accepts.get();
 
   for (std::uint32_t lane = 0; lane < 3; ++lane) {
-    fill_pattern(active.memory, 0, 4097, lane);
+    fill_pattern(active.memory, {.length = 4097, .seed = lane});
     SendRequest request = active.one_sided(Op::write, lane, passive, 0, 4097);
     request.lane = lane;
     ASSERT_EQ(active.wire.post_send(request), 0);
     ASSERT_THAT(active.statuses(1), testing::ElementsAre(0));
-    EXPECT_FALSE(find_mismatch(passive.memory, 0, 4097, lane)) << "lane " << lane;
+    EXPECT_FALSE(find_mismatch(passive.memory, {.length = 4097, .seed = lane})) << "lane " << lane;
   }
 }
 

@@ -51,14 +51,14 @@ TEST(HostBuffer, HasAllItsPagesFromTheStart) {
 
 TEST(HostBuffer, IsUsableWithHugePagesWhetherOrNotAnyAreFree) {
   const Buffer buffer(BufferOptions{.length = 3 << 20, .huge_pages = true});
-  fill_pattern(buffer, 0, buffer.size(), 1);
-  EXPECT_FALSE(find_mismatch(buffer, 0, buffer.size(), 1));
+  fill_pattern(buffer, {.length = buffer.size(), .seed = 1});
+  EXPECT_FALSE(find_mismatch(buffer, {.length = buffer.size(), .seed = 1}));
 }
 
 TEST(HostBuffer, IsUsableWhenPinnedWhetherOrNotThereIsAGpu) {
   const Buffer buffer(BufferOptions{.length = 5000, .pin_for_gpu = true});
-  fill_pattern(buffer, 0, buffer.size(), 1);
-  EXPECT_FALSE(find_mismatch(buffer, 0, buffer.size(), 1));
+  fill_pattern(buffer, {.length = buffer.size(), .seed = 1});
+  EXPECT_FALSE(find_mismatch(buffer, {.length = buffer.size(), .seed = 1}));
 }
 
 TEST(HostBuffer, RefusesZeroBytes) {

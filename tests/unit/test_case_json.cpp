@@ -46,7 +46,8 @@ Case unusual_case() {
              .traffic_class = 106,
              .inline_bytes = 64,
              .connect = ConnectBy::rdma_cm,
-             .relaxed_ordering = false};
+             .relaxed_ordering = false,
+             .registration = RegisterBy::peermem};
   return c;
 }
 
@@ -76,7 +77,7 @@ TEST(CaseJson, EveryFieldMakesTheRoundTrip) {
 
 TEST(CaseJson, EveryFieldIsNeededAndNamedWhenMissing) {
   const json whole = case_to_json(unusual_case()).flatten();
-  EXPECT_EQ(whole.size(), 30);
+  EXPECT_EQ(whole.size(), 31);
   for (const auto& [where, value] : whole.items()) {
     json j = case_to_json(unusual_case());
     const json::json_pointer pointer(where);

@@ -12,13 +12,13 @@ namespace {
 TEST(HostCopier, HasFinishedACopyWhenSubmitReturns) {
   const Buffer payload(BufferOptions{.length = 4097});
   const Buffer bounce(BufferOptions{.length = 4097});
-  fill_pattern(payload, 0, 4097, 5);
+  fill_pattern(payload, {.length = 4097, .seed = 5});
   const auto copier = make_copier({.towards = Towards::host});
   EXPECT_EQ(copier->finished(), 0U);
   copier->submit(bounce.data(), payload.data(), 4097);
   EXPECT_EQ(copier->submitted(), 1U);
   EXPECT_EQ(copier->finished(), 1U);
-  EXPECT_FALSE(find_mismatch(bounce, 0, 4097, 5));
+  EXPECT_FALSE(find_mismatch(bounce, {.length = 4097, .seed = 5}));
 }
 
 TEST(HostCopier, IsTheCpuWhateverTheEngine) {

@@ -241,6 +241,25 @@ TEST_F(CheckedResult, what_breaks_the_schema_is_refused_at_its_place) {
   expect_fault("/gdrbench/incomplete_reason", "interrupted", "gdrbench/incomplete_reason");
 }
 
+TEST_F(CheckedResult, the_flush_of_gpu_memory_has_figures_or_a_reason) {
+  const auto with = [](const Json& flush_us, const Json& reason) {
+    Json json = to_json(sample::three_paths());
+    json["gdrbench"]["cases"][0]["proof"]["responder"]["gpu_writes"] = {{"writes_ordering", "owner"},
+                                                                        {"flush_needed", false},
+                                                                        {"flush_us", flush_us},
+                                                                        {"no_flush_reason", reason}};
+    return json.dump();
+  };
+  const Json times{{"median", 1.5}, {"max", 20.0}};
+  for (const std::string& good : {with(times, nullptr), with(nullptr, "the GPU offers none")}) {
+    const Outcome outcome = check(good);
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+  }
+  for (const std::string& bad :
+       {with(times, "a reason"), with(nullptr, nullptr), with({{"median", 1.5}}, nullptr)})
+    EXPECT_EQ(check(bad).status, 1) << bad;
+}
+
 TEST_F(CheckedResult, what_contradicts_itself_is_refused_at_its_place) {
   expect_fault("/gdrbench/functional", false, "gdrbench/functional: False, but the fabric is 'soft-roce'");
   expect_fault("/gdrbench/cases/1/repetitions/0/latency_us/p50", 1e6,

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cuda/device.hpp"
+
+namespace gdrbench::measure {
+
+/// How what a NIC writes to a GPU's memory becomes visible to that GPU, and what asking for it costs: part of
+/// the proof of a case whose payload the NIC works on in GPU memory.
+class GpuWrites {
+ public:
+  /// Throws Unavailable or CudaError.
+  explicit GpuWrites(int gpu);
+
+  /// Times the flush on its own, needed or not. Not to be called while anything is measured.
+  void time_flush();
+
+  /// {"writes_ordering", "flush_needed", "flush_us": {"median", "max"} or null, "no_flush_reason"}
+  nlohmann::json describe() const;
+
+ private:
+  struct Times {
+    double median_us = 0;
+    double max_us = 0;
+  };
+  int gpu_;
+  cuda::WriteOrdering ordering_;
+  std::optional<Times> times_;
+  std::string no_times_reason_ = "it is timed after a run";
+};
+
+}  // namespace gdrbench::measure
