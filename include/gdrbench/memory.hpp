@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -51,6 +52,9 @@ class Buffer {
 /// timed region. All three throw Error when the range is not inside the buffer, CudaError when a copy fails.
 void fill_pattern(const Buffer& buffer, std::uint64_t offset, std::uint64_t length, std::uint64_t seed);
 
+/// The byte at `position` of a range that holds the pattern of `seed`.
+std::byte pattern_byte(std::uint64_t position, std::uint64_t seed);
+
 struct Mismatch {
   std::uint64_t offset = 0;  ///< bytes from the start of the range checked
   std::uint8_t expected = 0;
@@ -94,6 +98,7 @@ struct GpuSummary {
   std::string name;         ///< of the chosen GPU
   std::string driver;       ///< "580.159.04"
   std::string pci_address;  ///< "0000:bb:00.0"
+  std::string uuid;         ///< "GPU-0f3e…"
   bool gpu_direct_rdma = false;
   bool dmabuf = false;
 };

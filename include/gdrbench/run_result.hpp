@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ struct CpuUsage {
   double softirq_s = 0;  ///< of the whole host
 };
 
+/// How fast one end's GPU did its own work: without a transfer, and during the timed part of a run.
+struct LoadRates {
+  double alone_units_per_second = 0;
+  double together_units_per_second = 0;
+  bool operator==(const LoadRates&) const = default;
+};
+
 /// What one end saw of a run.
 struct EndResult {
   double elapsed_s = 0;  ///< timed part, by this end's clock
@@ -32,6 +40,7 @@ struct EndResult {
   std::uint64_t messages_received = 0;
   CpuUsage cpu{};
   std::vector<double> samples_us{};  ///< latency, initiator only: one a round trip, in order
+  std::optional<LoadRates> load{};   ///< overlap with a load
 };
 
 /// Exact percentiles over all samples, microseconds. pXX is the smallest sample that at least XX % are ≤ to
@@ -48,6 +57,8 @@ struct RunResult {
   std::vector<double> samples_us{};
   CpuUsage initiator{};
   CpuUsage responder{};
+  std::optional<LoadRates> initiator_load{};
+  std::optional<LoadRates> responder_load{};
   bool verified = false;
   std::string started;  ///< RFC 3339, UTC
 };

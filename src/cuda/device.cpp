@@ -47,6 +47,17 @@ std::string driver_version() {
   return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
 }
 
+std::string uuid_of(int gpu) {
+  cudaDeviceProp properties{};
+  check_runtime(cudaGetDeviceProperties(&properties, gpu),
+                fmt::format("cudaGetDeviceProperties of GPU {}", gpu));
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i)
+    text += fmt::format("{}{:02x}", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                        static_cast<unsigned char>(properties.uuid.bytes[i]));
+  return text;
+}
+
 void require_gpu(int gpu) {
   if (!unavailable_reason().empty()) throw Unavailable(unavailable_reason());
   const int count = device_count();
@@ -79,6 +90,7 @@ DeviceInfo device_info(int gpu) {
   std::transform(info.pci_address.begin(), info.pci_address.end(), info.pci_address.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   info.driver = driver_version();
+  info.uuid = uuid_of(gpu);
   info.gpu_direct_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
   info.dmabuf = device_has(gpu, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
   info.vmm_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);

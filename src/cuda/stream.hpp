@@ -38,6 +38,8 @@ class Stream {
   void record(Event& event);
   /// Returns when all of it is finished.
   void wait();
+  /// The cudaStream_t, for the sources of the cuda backend alone.
+  void* handle() const { return handle_.get(); }
 
  private:
   std::unique_ptr<void, DestroyStream> handle_;

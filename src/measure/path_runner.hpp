@@ -7,6 +7,7 @@
 #include "gdrbench/error.hpp"
 #include "measure/loops.hpp"
 #include "measure/runner.hpp"
+#include "measure/visible.hpp"
 
 namespace gdrbench::measure {
 
@@ -23,7 +24,16 @@ class PathRunner final : public Runner {
         initiator_(role == Role::initiator),
         wire_(std::forward<WireArguments>(wire_arguments)...),
         payload_(pick(c, plan_.flow, payload)),
-        path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {}
+        path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {
+    if (c.suite == Suite::visible && payload_.incoming)
+      sight_ = make_sight(payload_.incoming->kind(), payload_.incoming->gpu());
+  }
+
+  /// Work to do beside the transfers; null for none.
+  void use_load(std::unique_ptr<LoadSource> source) {
+    if (source) load_ = std::make_unique<LoadMeter>(std::move(source));
+    plan_.load = load_.get();
+  }
 
   nlohmann::json offer() override { return {{"wire", wire_.offer()}, {"path", path_.offer()}}; }
 
@@ -42,16 +52,27 @@ class PathRunner final : public Runner {
       for_each_slot(!initiator_, [&](std::uint64_t offset, std::uint64_t seed) {
         scrub(*payload_.incoming, offset, path_.layout().size, seed);
       });
-    if (plan_.c.suite == Suite::latency) {
+    if (times_messages(plan_.c.suite)) {
       path_.start(latency_round(plan_));
     } else if (!initiator_) {
       path_.start(bandwidth_round(path_, plan_, false, bandwidth_rounds(plan_).front()));
     }
+    // Last: while a kernel of theirs runs, nothing may wait for the whole GPU.
+    if (sight_) open_sight();
+    if (load_) load_->start();
   }
 
   EndResult run(Watch& watch) override {
     const std::optional<std::uint64_t> before = port_bytes();
-    EndResult result = turn_loop(watch);
+    EndResult result;
+    try {
+      result = turn_loop(watch);
+    } catch (...) {
+      end_kernels_quietly();
+      throw;
+    }
+    if (sight_) sight_->close();
+    if (load_) load_->stop();
     if (const std::optional<std::uint64_t> after = port_bytes(); before && after)
       port_bytes_sent_ = *after - *before;
     return result;
@@ -72,15 +93,36 @@ class PathRunner final : public Runner {
 
   nlohmann::json describe() override {
     nlohmann::json described{{"wire", wire_.describe()}, {"path", path_.describe()}};
+    if (sight_) described["observer"] = sight_->describe();
+    if (load_) described["load"] = load_->describe();
     if (port_bytes_sent_) described["port_bytes_sent"] = *port_bytes_sent_;
     return described;
   }
 
  private:
   EndResult turn_loop(Watch& watch) {
-    if (plan_.c.suite == Suite::latency)
+    if (sight_) return run_visible(path_, *sight_, plan_, initiator_, watch);
+    if (times_messages(plan_.c.suite))
       return initiator_ ? initiate_latency(path_, plan_, watch) : respond_latency(path_, plan_, watch);
     return initiator_ ? initiate_bandwidth(path_, plan_, watch) : respond_bandwidth(path_, plan_, watch);
+  }
+
+  // A ping-pong's messages all lie in the first slot, and those that arrive come from the other end.
+  void open_sight() {
+    const std::uint64_t last = path_.layout().size - 1;
+    for_each_slot(!initiator_, [&](std::uint64_t offset, std::uint64_t seed) {
+      sight_->open(payload_.incoming->data() + offset + last, pattern_byte(last, seed),
+                   latency_round(plan_).accepts);
+    });
+  }
+
+  // The failure being handled says more than theirs; the destructors try again and say what they meet.
+  void end_kernels_quietly() noexcept {
+    try {
+      if (sight_) sight_->close();
+      if (load_) load_->stop();
+    } catch (const std::exception&) {
+    }
   }
 
   // What the port itself has counted; absent for sockets and for devices without such a counter.
@@ -103,7 +145,7 @@ class PathRunner final : public Runner {
     const std::uint64_t run_seed = plan_.request.seed + (from_initiator ? 0 : std::uint64_t{1} << 40);
     const path::Layout& layout = path_.layout();
     const RunRequest& request = plan_.request;
-    const std::uint64_t messages = plan_.c.suite == Suite::latency
+    const std::uint64_t messages = times_messages(plan_.c.suite)
                                        ? request.warmup + request.iterations
                                        : std::max(request.warmup, request.iterations);
     for (std::uint32_t lane = 0; lane < layout.lanes; ++lane) {
@@ -118,6 +160,9 @@ class PathRunner final : public Runner {
   W wire_;
   Payload payload_;
   P path_;
+  // These go first: their kernels must have ended before memory that they look at is freed.
+  std::unique_ptr<Sight> sight_;
+  std::unique_ptr<LoadMeter> load_;
   std::optional<std::uint64_t> port_bytes_sent_;  ///< in the last run, by the NIC's port, headers included
 };
 

@@ -124,6 +124,11 @@ void fill_pattern(const Buffer& buffer, std::uint64_t offset, std::uint64_t leng
   write_range(buffer, offset, length, seed, 0);
 }
 
+std::byte pattern_byte(std::uint64_t position, std::uint64_t seed) {
+  const std::uint64_t word = Pattern(seed).from(position / word_bytes).next();
+  return static_cast<std::byte>(word >> (position % word_bytes * 8));
+}
+
 // Every bit of the pattern turned over, so that every single byte differs.
 void scrub(const Buffer& buffer, std::uint64_t offset, std::uint64_t length, std::uint64_t seed) {
   write_range(buffer, offset, length, seed, ~std::uint64_t{0});

@@ -30,6 +30,7 @@ class Staged {
         layout_(layout_of(c)),
         variant_(c.staging.variant),
         copies_by_cpu_(c.memory == MemoryKind::host),
+        pattern_bytes_(layout_.size - turned_bytes(c)),
         slots_(bounce_layout(c)),
         bounce_({.kind = MemoryKind::host,
                  .length = slots_.bytes() * c.queue_pairs,
@@ -117,7 +118,7 @@ class Staged {
     }
   }
   const std::string& failure() const { return failure_; }
-  std::uint64_t pattern_bytes() const { return layout_.size; }
+  std::uint64_t pattern_bytes() const { return pattern_bytes_; }
   const Layout& layout() const { return layout_; }
 
   nlohmann::json describe() const {
@@ -146,6 +147,7 @@ class Staged {
   Layout layout_;
   Staging variant_;
   bool copies_by_cpu_;
+  std::uint64_t pattern_bytes_;
   BounceLayout slots_;
   Buffer bounce_;
   wire::Region region_;

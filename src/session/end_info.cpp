@@ -63,6 +63,7 @@ json describe_gpu() {
           {"name", gpu.name},
           {"driver", gpu.driver},
           {"pci_address", gpu.pci_address},
+          {"uuid", gpu.uuid},
           {"gpu_direct_rdma", gpu.gpu_direct_rdma},
           {"dmabuf", gpu.dmabuf}};
 }
