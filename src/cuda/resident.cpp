@@ -63,9 +63,8 @@ void ResidentKernel::launch(unsigned blocks, unsigned threads, void** arguments)
   use_device(gpu_);
   std::memset(address_of_word(0), 0, words_ * sizeof(std::uint64_t));
   set_flag(shared_.get(), 0);
-  check_runtime(
-      cudaLaunchKernel(kernel_, dim3(blocks), dim3(threads), arguments, 0, native(stream_.get())),
-      fmt::format("starting a kernel of {} blocks of {} threads on GPU {}", blocks, threads, gpu_));
+  check_runtime(cudaLaunchKernel(kernel_, dim3(blocks), dim3(threads), arguments, 0, native(stream_.get())),
+                fmt::format("starting a kernel of {} blocks of {} threads on GPU {}", blocks, threads, gpu_));
   running_ = true;
 }
 

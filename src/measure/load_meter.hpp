@@ -34,7 +34,7 @@ class LoadMeter {
     std::chrono::milliseconds settle{50};  ///< for the load's clocks and caches
     std::chrono::milliseconds alone{100};
     std::chrono::milliseconds start_limit{5000};  ///< for the first unit
-    std::function<double()> now_s;  ///< steady; the system's clock when empty
+    std::function<double()> now_s;                ///< steady; the system's clock when empty
     std::function<void(std::chrono::milliseconds)> sleep;
   };
   explicit LoadMeter(std::unique_ptr<LoadSource> source) : LoadMeter(std::move(source), Times{}) {}

@@ -116,7 +116,7 @@ class PathRunner final : public Runner {
     });
   }
 
-  // The failure being handled says more than theirs; the destructors try again and say what they meet.
+  // The failure being handled says more than theirs would.
   void end_kernels_quietly() noexcept {
     try {
       if (sight_) sight_->close();

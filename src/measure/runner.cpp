@@ -64,8 +64,8 @@ std::unique_ptr<Runner> over_verbs(const Case& c, Role role, Payload& payload) {
   VerbsOptions options = c.verbs;
   // What the target polls must not become visible before what was written ahead of it.
   if (target_polls_memory(c) || arrival_is_seen_in_payload(c)) options.relaxed_ordering = false;
-  auto runner = std::make_unique<PathRunner<wire::VerbsWire, P>>(c, role, payload, options,
-                                                                  P::wire_limits(c), cm_role);
+  auto runner =
+      std::make_unique<PathRunner<wire::VerbsWire, P>>(c, role, payload, options, P::wire_limits(c), cm_role);
   runner->use_load(make_load(c.load, c.gpu));
   return runner;
 }

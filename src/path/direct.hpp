@@ -128,7 +128,7 @@ class Direct {
   }
   const std::string& failure() const { return failure_; }
 
-  /// The last byte of a message is a counter, not pattern, where its arrival is found by polling memory.
+  /// The last byte of a message is no pattern where its arrival is found by polling memory.
   std::uint64_t pattern_bytes() const { return layout_.size - own_bytes_; }
   const Layout& layout() const { return layout_; }
   nlohmann::json describe() const {

@@ -58,8 +58,8 @@ inline Layout layout_of(const Case& c) {
   return layout;
 }
 
-/// Bytes at the end of a message that are no pattern once it has arrived: where it is a kernel or the CPU that
-/// sees the last byte arrive, it turns that byte over for the next message.
+/// Bytes at the end of a message that are no pattern once it has arrived: where it is a kernel or the CPU
+/// that sees the last byte arrive, it turns that byte over for the next message.
 constexpr std::uint64_t turned_bytes(const Case& c) {
   return c.suite == Suite::visible ? 1 : 0;
 }

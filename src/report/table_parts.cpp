@@ -69,12 +69,33 @@ std::string settings_text(const ResultDocument& document) {
   return text;
 }
 
+// The GPU that a case's end ran a kernel on; empty where it ran none.
+std::string gpu_of(const CaseResult& result, const char* end) {
+  const auto found = result.proof.find(end);
+  if (found == result.proof.end()) return "";
+  for (const char* part : {"observer", "load"})
+    if (found->contains(part)) return found->at(part).value("gpu_uuid", "");
+  return "";
+}
+
+std::string shared_gpu_text(const ResultDocument& document) {
+  for (const CaseResult& result : document.cases) {
+    const std::string gpu = gpu_of(result, "initiator");
+    if (gpu.empty() || gpu != gpu_of(result, "responder")) continue;
+    return fmt::format(
+        "both ends ran their kernels on one GPU, {}, which gives the kernels of two processes turns of "
+        "milliseconds: the figures are those of its schedule, and no measure of two nodes",
+        gpu);
+  }
+  return "";
+}
+
 // A thread that polls keeps a core busy, unless it is not given one.
 std::string busy_text(const ResultDocument& document) {
   constexpr double enough_pct = 90;
   double least_pct = 100;
   for (const CaseResult& result : document.cases) {
-    if (result.test_case.completion != CompletionMode::poll || result.test_case.suite != Suite::latency)
+    if (result.test_case.completion != CompletionMode::poll || !times_messages(result.test_case.suite))
       continue;
     if (result.test_case.op == Op::read) continue;  // its target may sleep
     const std::vector<Figures> repetitions = figures(result);
@@ -130,6 +151,7 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
   for (const auto& [paths, reason] : skipped) paragraph(paths + " skipped: ", reason);
 
   if (!options.note.empty()) paragraph("", options.note);
+  if (const std::string shared = shared_gpu_text(document); !shared.empty()) paragraph("note: ", shared);
   if (const std::string busy = busy_text(document); !busy.empty()) paragraph("note: ", busy);
   if (!document.complete)
     paragraph("incomplete: ",
@@ -148,12 +170,13 @@ std::string distinction(const Case& c, std::span<const Case> all) {
   const auto add = [&](bool shown, const std::string& part) {
     if (shown) text += " " + part;
   };
-  add(c.suite == Suite::bandwidth, std::string(to_string(c.direction)));
+  add(!times_messages(c.suite), std::string(to_string(c.direction)));
   add(differs([](const Case& x) { return is_baseline(x.path) ? MemoryKind::host : x.memory; }),
       std::string(to_string(c.memory)));
   add(differs([](const Case& x) { return x.completion; }), std::string(to_string(c.completion)));
   add(is_staged(c.path) && differs([](const Case& x) { return x.staging.variant; }),
       std::string(to_string(c.staging.variant)));
+  add(c.load != Load::none, std::string(to_string(c.load)));
   add(differs([](const Case& x) { return x.depth; }), fmt::format("depth {}", c.depth));
   add(differs([](const Case& x) { return x.queue_pairs; }), fmt::format("qp {}", c.queue_pairs));
   return text;
@@ -162,7 +185,7 @@ std::string distinction(const Case& c, std::span<const Case> all) {
 std::string cpu_cell(std::span<const Figures> repetitions, Suite suite) {
   const auto of_end = [&](const CpuFigures Figures::*end) {
     return median_of(repetitions, [&](const Figures& figures) {
-      return suite == Suite::latency ? busy_pct(figures.*end) : (figures.*end).seconds_per_gb;
+      return times_messages(suite) ? busy_pct(figures.*end) : (figures.*end).seconds_per_gb;
     });
   };
   const auto initiator = of_end(&Figures::initiator);
@@ -172,7 +195,7 @@ std::string cpu_cell(std::span<const Figures> repetitions, Suite suite) {
 }
 
 std::string cpu_heading(Suite suite) {
-  return suite == Suite::latency ? "CPU %" : "CPU s/GB";
+  return times_messages(suite) ? "CPU %" : "CPU s/GB";
 }
 
 }  // namespace gdrbench::report

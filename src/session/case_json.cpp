@@ -99,9 +99,9 @@ double elapsed_seconds(const Fields& f) {
 std::optional<LoadRates> load_from_json(const Fields& f) {
   if (f.is_null("load")) return std::nullopt;
   const Fields load = f.inner("load");
-  return LoadRates{.alone_units_per_second = load.real("alone_units_per_second", 0, most_units_per_second),
-                   .together_units_per_second =
-                       load.real("together_units_per_second", 0, most_units_per_second)};
+  return LoadRates{
+      .alone_units_per_second = load.real("alone_units_per_second", 0, most_units_per_second),
+      .together_units_per_second = load.real("together_units_per_second", 0, most_units_per_second)};
 }
 
 CpuUsage cpu_from_json(const Fields& f) {

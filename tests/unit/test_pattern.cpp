@@ -52,6 +52,13 @@ TEST(Pattern, DiffersInEveryWordBetweenSeeds) {
   }
 }
 
+TEST(Pattern, TellsTheByteAtAnyPosition) {
+  const Buffer buffer = host_buffer();
+  fill_pattern(buffer, 3, 1021, 9);
+  for (std::uint64_t position = 0; position < 1021; ++position)
+    ASSERT_EQ(pattern_byte(position, 9), buffer.data()[3 + position]) << position;
+}
+
 TEST(Pattern, RepeatsNoWordWithinAMessage) {
   const Buffer buffer = host_buffer();
   fill_pattern(buffer, 0, buffer_bytes, 1);
