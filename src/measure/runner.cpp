@@ -20,6 +20,7 @@ bool arrival_is_seen_in_payload(const Case& c) {
 }
 
 void refuse_impossible_visible(const Case& c) {
+  if (c.queue_pairs != 1) throw UsageError("case.queue_pairs: a ping-pong has one");
   if (c.op == Op::read)
     throw Unavailable(
         "a read brings its data to the end that asks for it, so there is no other end to see them arrive; "

@@ -94,10 +94,12 @@ std::string shared_gpu_text(const ResultDocument& document) {
 std::string busy_text(const ResultDocument& document) {
   constexpr double enough_pct = 90;
   double least_pct = 100;
+  bool may_sleep = false;  // what is seen in memory must be polled for
   for (const CaseResult& result : document.cases) {
     if (result.test_case.completion != CompletionMode::poll || !times_messages(result.test_case.suite))
       continue;
     if (result.test_case.op == Op::read) continue;  // its target may sleep
+    may_sleep |= result.test_case.suite == Suite::latency;
     const std::vector<Figures> repetitions = figures(result);
     for (const CpuFigures Figures::*end : {&Figures::initiator, &Figures::responder})
       if (const auto pct = median_of(repetitions, [&](const Figures& f) { return busy_pct(f.*end); }))
@@ -106,9 +108,8 @@ std::string busy_text(const ResultDocument& document) {
   if (least_pct >= enough_pct) return "";
   return fmt::format(
       "a polling end had only {:.0f} % of a core: the machine is busy or has too few cores, and latencies "
-      "are the "
-      "scheduler's; try --completion event",
-      least_pct);
+      "are the scheduler's{}",
+      least_pct, may_sleep ? "; try --completion event" : "");
 }
 
 }  // namespace
@@ -133,6 +134,11 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
     paragraph("",
               "Medians of the repetitions; min and max are over all of them, ratios are geometric means over "
               "pairs. CPU: initiator + responder, user and system time; % is of one core.");
+    const bool worked =
+        std::any_of(document.cases.begin(), document.cases.end(),
+                    [](const CaseResult& result) { return result.test_case.load != Load::none; });
+    if (worked)
+      paragraph("", "GPU work loss: initiator + responder, in percent of what each did without a transfer.");
   } else {
     text += "no results\n";
   }

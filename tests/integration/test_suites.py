@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The suites in which GPUs take part, without a GPU: the CPU sees data arrive in its place, and nothing works beside a
-transfer, which is said."""
+"""The suites in which GPUs take part. Without a GPU the CPU sees data arrive in its place, and nothing works beside a
+transfer, which is said; with one, kernels of both ends share it."""
 
 import glob
 import json
@@ -9,6 +9,7 @@ import unittest
 from harness import DONE, SOFTVERBS, UNAVAILABLE, TestCase, check_result, main
 from matrix_case import DIRECTIONS, ONE_RUN, MatrixCase
 
+HAS_GPU = glob.glob("/dev/nvidia[0-9]*")
 HOST = ["--memory", "host"]
 SIZES = [1, 9, 1025, 65537, (8 << 20) + 1]  # odd tails, several chunks and segments
 
@@ -102,10 +103,41 @@ class Overlap(TestCase):
         self.assertRegex(outcome.out, r"tcp +send forward +64 KiB")
 
     def test_host_memory_is_taken_without_being_asked_where_there_is_no_gpu(self):
-        if glob.glob("/dev/nvidia[0-9]*"):
+        if HAS_GPU:
             self.skipTest("this machine has a GPU")
         _, own = self.overlap()
         self.assertEqual({"host"}, {case["memory"] for case in own["cases"]})
+
+
+@unittest.skipUnless(HAS_GPU, "this machine has no GPU")
+class OnAGpu(MatrixCase):
+    """Both ends on one GPU: that it works, whatever the figures."""
+
+    PATHS, FABRIC, FLAGS = ["tcp", "rdma", "gdr"], "softverbs", ["--fabric", "softverbs"]
+
+    def test_kernels_see_every_op_and_size(self):
+        for memory in ("cuda", "cuda_vmm"):
+            with self.subTest(memory):
+                found = self.measure("visible", "--memory", memory, sizes=[1, 1025, 1 << 20],
+                                     ops=["send", "write", "write_imm"], completion=["poll"])
+                for case in found.values():
+                    for end in ("initiator", "responder"):
+                        self.assertEqual("gpu kernel", case["proof"][end]["observer"]["kind"])
+
+    def test_a_transfer_runs_beside_each_load(self):
+        server, out = self.serve(*self.FLAGS), self.folder / "result.json"
+        outcome = self.run_program("overlap", server.address, "--paths", ",".join(self.PATHS), "--sizes", "1M",
+                                   "--direction", "forward", "--memory", "cuda", *self.FLAGS, *ONE_RUN, "--out", out,
+                                   seconds=240)
+        self.assert_ends(outcome, DONE)
+        self.assertEqual("", check_result(out))
+        own = json.loads(out.read_text())["gdrbench"]
+        self.assertEqual({(path, load) for path in self.PATHS for load in ("none", "compute", "memory")},
+                         {(case["path"], case["load"]) for case in own["cases"]})
+        for case in own["cases"]:
+            for end, work in (case["repetitions"][0]["load"] or {}).items():
+                self.assertGreater(work["alone_units_per_second"], 0, (case["path"], end))
+        self.assertIn("on one GPU", " ".join(outcome.out.split()))
 
 
 if __name__ == "__main__":

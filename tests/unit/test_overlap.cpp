@@ -37,12 +37,12 @@ ResultDocument overlapping() {
 }
 
 TEST(Loss, of_work_is_a_percentage_of_what_it_did_alone) {
-  EXPECT_DOUBLE_EQ(work_loss_pct({.alone_units_per_second = 200, .together_units_per_second = 150}).value(),
-                   25);
-  EXPECT_DOUBLE_EQ(work_loss_pct({.alone_units_per_second = 200, .together_units_per_second = 220}).value(),
-                   -10);
-  EXPECT_DOUBLE_EQ(work_loss_pct({.alone_units_per_second = 200, .together_units_per_second = 0}).value(),
-                   100);
+  EXPECT_NEAR(work_loss_pct({.alone_units_per_second = 200, .together_units_per_second = 150}).value(), 25,
+              1e-9);
+  EXPECT_NEAR(work_loss_pct({.alone_units_per_second = 200, .together_units_per_second = 220}).value(), -10,
+              1e-9);
+  EXPECT_NEAR(work_loss_pct({.alone_units_per_second = 200, .together_units_per_second = 0}).value(), 100,
+              1e-9);
   EXPECT_EQ(work_loss_pct({.alone_units_per_second = 0, .together_units_per_second = 1}), std::nullopt);
 }
 
@@ -96,6 +96,17 @@ TEST(OverlapResult, compares_paths_under_the_same_load_only) {
     EXPECT_NEAR(point.at("ratios").at("gdr/tcp").at("estimate").get<double>(), expected, 1e-9);
   }
   EXPECT_EQ(points.size(), 4U) << "rate and CPU cost, with and without a load";
+}
+
+TEST(Tables, send_nobody_to_events_who_must_poll) {
+  ResultDocument document = sample::three_paths();
+  document.cases = {document.cases[0]};
+  for (RunResult& run : document.cases[0].repetitions) run.responder.user_s = run.responder.system_s = 0.01;
+  EXPECT_THAT(suite_table(document, {}), HasSubstr("try --completion event"));
+  document.cases[0].test_case.suite = Suite::visible;
+  const std::string table = suite_table(document, {});
+  EXPECT_THAT(table, HasSubstr("a polling end had only"));
+  EXPECT_THAT(table, Not(HasSubstr("--completion event")));
 }
 
 TEST(Tables, say_when_the_kernels_of_both_ends_shared_a_gpu) {

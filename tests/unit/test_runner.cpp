@@ -219,6 +219,9 @@ TEST(Runner, says_why_what_is_seen_in_memory_can_be_neither_read_nor_waited_for)
   EXPECT_NE(refusal(Op::read, CompletionMode::poll).find("--op send, write or write_imm"), std::string::npos);
   EXPECT_NE(refusal(Op::send, CompletionMode::event).find("no event to wait for"), std::string::npos);
   EXPECT_EQ(refusal(Op::send, CompletionMode::poll), "accepted");
+  EXPECT_THROW(make_runner({.suite = Suite::visible, .path = Path::tcp_wire, .queue_pairs = 2},
+                           Role::initiator, payload),
+               UsageError);
 }
 
 TEST(Runner, says_why_host_memory_can_have_no_load_and_measures_it_without) {
