@@ -19,9 +19,10 @@ __global__ void watch(volatile unsigned char* tail, unsigned char expected, unsi
     unsigned long long count = 0;
     while (count < messages && over == 0) {
       if (*tail != expected) continue;
-      __threadfence_system();  // what is read from here on is no older than the byte
       *tail = turned;
-      __threadfence_system();  // the host may have the next message sent as soon as it knows
+      // What is read after this is no older than the byte; and the host, once it knows, may have the next
+      // message sent, which must not be turned over by this one.
+      __threadfence_system();
       *seen = ++count;
     }
     over = 1;
