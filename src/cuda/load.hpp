@@ -22,8 +22,8 @@ class GpuLoad {
 
   /// Throws CudaError.
   void start();
-  /// Work done since start(), by all blocks together: a unit is a fixed number of FMAs of a block (about
-  /// 20 µs on an H100), or 1 MiB read. Reads host memory only.
+  /// Work done since start(), by all blocks together: a unit is a fixed number of FMAs of a block (some
+  /// 20 µs by the clock of an H100), or 1 MiB read. Reads host memory only.
   std::uint64_t units() const;
   /// Throws CudaError.
   void stop() { kernel_.stop(); }
