@@ -119,7 +119,7 @@ double min_time_s(double budget_s, std::size_t cases, double repetitions) {
 std::string point_name(const Point& point) {
   const Case& c = point.front();
   std::string name = fmt::format("{} {} {}", to_string(c.suite), to_string(c.op), format_size(c.size_bytes));
-  if (c.suite == Suite::bandwidth) name += fmt::format(" {}", to_string(c.direction));
+  if (!times_messages(c.suite)) name += fmt::format(" {}", to_string(c.direction));
   return name;
 }
 
@@ -147,7 +147,7 @@ std::exception_ptr run_point(std::vector<CaseRun>& cases, double min_time, bool 
           }
         });
     registered->UseManualTime()->Unit(benchmark::kMicrosecond);
-    const bool half_round_trips = run.test_case().suite == Suite::latency && run.test_case().op != Op::read;
+    const bool half_round_trips = times_messages(run.test_case().suite) && run.test_case().op != Op::read;
     if (!time_given) registered->MinTime(half_round_trips ? min_time / 2 : min_time);
   }
   benchmark::RunSpecifiedBenchmarks(&gatherer);

@@ -28,7 +28,7 @@ void CaseRun::measure(benchmark::State& state) {
     return;
   }
   try {
-    const bool latency = case_.suite == Suite::latency;
+    const bool latency = times_messages(case_.suite);
     if (!open_) open_ = session_->open(case_, responder_case_);
     const auto iterations = static_cast<std::uint64_t>(state.max_iterations);
     const std::uint64_t warmup = latency ? latency_warmup(iterations) : bandwidth_warmup(iterations);

@@ -171,6 +171,12 @@ Discovery discover(Session& session, const json& this_end, const MeasureOptions&
       if (skipped.path == path)
         throw Unavailable(
             fmt::format("--require {}: this path cannot run: {}", to_string(path), skipped.reason));
+  const bool wants_load =
+      std::any_of(options.loads.begin(), options.loads.end(), [](Load load) { return load != Load::none; });
+  if (wants_load && std::count(options.suites.begin(), options.suites.end(), Suite::overlap) > 0)
+    for (const Path path : found.paths)
+      if (const std::string reason = no_load_reason(path, found.memory); !reason.empty())
+        found.skipped.push_back({path, reason});
   if (found.paths.empty())
     throw Unavailable("none of the paths asked for can run: " + found.skipped.front().reason);
   return found;

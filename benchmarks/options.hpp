@@ -15,8 +15,9 @@ struct MeasureOptions {
   std::vector<Path> paths{Path::tcp, Path::rdma, Path::gdr};
   std::vector<Path> required;  ///< --require: not to be skipped
   std::vector<Op> ops{Op::send};
-  std::vector<std::uint64_t> sizes;   ///< bytes
-  std::vector<Direction> directions;  ///< bandwidth
+  std::vector<std::uint64_t> sizes;                      ///< bytes
+  std::vector<Direction> directions;                     ///< bandwidth
+  std::vector<Load> loads{Load::compute, Load::memory};  ///< overlap
   std::vector<CompletionMode> completions{CompletionMode::poll};
   std::optional<MemoryKind> memory;  ///< absent: cuda where both ends have a GPU, else host
   std::optional<FabricKind> fabric;  ///< absent: the best there is

@@ -7,16 +7,25 @@ namespace {
 
 std::vector<std::uint64_t> sizes_of(Suite suite, const MeasureOptions& options) {
   if (!options.sizes.empty()) return options.sizes;
-  if (suite == Suite::latency) return {8, 4096, 65536};
+  if (times_messages(suite)) return {8, 4096, 65536};
   return {65536, 1 << 20, 8 << 20};
 }
 
 // Some root complexes forward peer-to-peer writes and not reads, so one direction alone would hide half the
 // story.
 std::vector<Direction> directions_of(Suite suite, const MeasureOptions& options) {
-  if (suite == Suite::latency) return {Direction::forward};
+  if (times_messages(suite)) return {Direction::forward};
   if (!options.directions.empty()) return options.directions;
   return {Direction::forward, Direction::reverse};
+}
+
+// Without a load first: what the others are held against, and what says whether the path runs at all.
+std::vector<Load> loads_of(const Case& c, const MeasureOptions& options) {
+  std::vector<Load> loads = {Load::none};
+  if (c.suite == Suite::overlap && no_load_reason(c.path, c.memory).empty())
+    for (const Load load : options.loads)
+      if (load != Load::none) loads.push_back(load);
+  return loads;
 }
 
 Case make_case(const MeasureOptions& options, const Discovery& discovery) {
@@ -36,6 +45,14 @@ Case make_case(const MeasureOptions& options, const Discovery& discovery) {
 
 }  // namespace
 
+std::string no_load_reason(Path path, MemoryKind memory) {
+  if (is_baseline(path)) return "no GPU works beside it: its payload is in host memory";
+  if (memory == MemoryKind::host)
+    return "measured without a load only: overlap needs GPU memory on both ends, and the payload is in host "
+           "memory";
+  return "";
+}
+
 std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& discovery) {
   std::vector<Point> points;
   Case c = make_case(options, discovery);
@@ -50,7 +67,7 @@ std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& d
             c.size_bytes = size;
             c.direction = direction;
             // A ping-pong is one message at a time on one queue pair.
-            c.queue_pairs = suite == Suite::latency ? 1 : options.queue_pairs;
+            c.queue_pairs = times_messages(suite) ? 1 : options.queue_pairs;
             Point point;
             for (const Path path : discovery.paths) {
               c.path = path;
@@ -58,7 +75,10 @@ std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& d
               c.staging = options.staging;
               if (is_staged(path) && c.staging.variant == Staging::automatic && !options.chunk_given)
                 c.staging.chunk_bytes = memory::choose_chunk_bytes(c);
-              point.push_back(c);
+              for (const Load load : loads_of(c, options)) {
+                c.load = load;
+                point.push_back(c);
+              }
             }
             points.push_back(std::move(point));
           }

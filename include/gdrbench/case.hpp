@@ -17,7 +17,9 @@ enum class MemoryKind { host, cuda, cuda_vmm };
 /// How GPU or host memory was made known to the NIC; `none` for sockets.
 enum class Registration { none, host, peermem, dmabuf };
 enum class FabricKind { none, hardware, soft_roce, softverbs };
-enum class Suite { latency, bandwidth };
+enum class Suite { latency, bandwidth, visible, overlap };
+/// What the GPUs of both ends compute beside an overlap case.
+enum class Load { none, compute, memory };
 /// Seen from the initiator, the end that measures.
 enum class Direction { forward, reverse, both };
 enum class CompletionMode { poll, event };
@@ -54,7 +56,9 @@ GDRBENCH_ENUM_NAMES(Registration, "registration", {Registration::none, "none"}, 
                     {Registration::peermem, "peermem"}, {Registration::dmabuf, "dmabuf"});
 GDRBENCH_ENUM_NAMES(FabricKind, "fabric", {FabricKind::none, "none"}, {FabricKind::hardware, "hardware"},
                     {FabricKind::soft_roce, "soft-roce"}, {FabricKind::softverbs, "softverbs"});
-GDRBENCH_ENUM_NAMES(Suite, "suite", {Suite::latency, "latency"}, {Suite::bandwidth, "bandwidth"});
+GDRBENCH_ENUM_NAMES(Suite, "suite", {Suite::latency, "latency"}, {Suite::bandwidth, "bandwidth"},
+                    {Suite::visible, "visible"}, {Suite::overlap, "overlap"});
+GDRBENCH_ENUM_NAMES(Load, "load", {Load::none, "none"}, {Load::compute, "compute"}, {Load::memory, "memory"});
 GDRBENCH_ENUM_NAMES(Direction, "direction", {Direction::forward, "forward"}, {Direction::reverse, "reverse"},
                     {Direction::both, "both"});
 GDRBENCH_ENUM_NAMES(CompletionMode, "completion", {CompletionMode::poll, "poll"},
@@ -101,6 +105,11 @@ constexpr bool uses_verbs(Path path) {
 /// The baselines always keep their payload in host memory.
 constexpr bool is_baseline(Path path) {
   return path == Path::tcp_wire || path == Path::rdma_wire;
+}
+
+/// One message at a time, each of them timed; the others time a stream of messages.
+constexpr bool times_messages(Suite suite) {
+  return suite == Suite::latency || suite == Suite::visible;
 }
 
 /// Both ends get the same, so that their bounce memory is laid out alike; the engine is each end's own
@@ -154,6 +163,7 @@ struct Case {
                                   << 20;  ///< payload buffers rotate through at least this much memory
   int gpu = 0;
   bool shares_gpu = false;  ///< both ends run on one GPU, whose kernels then take turns
+  Load load = Load::none;  ///< overlap
   StagingOptions staging{};
   VerbsOptions verbs{};
   bool operator==(const Case&) const = default;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -62,6 +63,9 @@ struct PatternSlots {
 /// fails, and return when they are done; they wait for no other work on the GPU.
 void fill_pattern(const Buffer& buffer, const PatternSlots& slots);
 
+/// The byte at `position` of a range that holds the pattern of `seed`.
+std::byte pattern_byte(std::uint64_t position, std::uint64_t seed);
+
 struct Mismatch {
   std::uint64_t slot = 0;
   std::uint64_t offset = 0;  ///< bytes from the start of the slot
@@ -82,6 +86,7 @@ struct GpuSummary {
   std::string name;         ///< of the chosen GPU
   std::string driver;       ///< "580.159.04"
   std::string pci_address;  ///< "0000:bb:00.0"
+  std::string uuid;         ///< "GPU-0f3e…"
   bool gpu_direct_rdma = false;
   bool dmabuf = false;
 };

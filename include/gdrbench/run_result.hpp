@@ -34,14 +34,22 @@ struct StageTimes {
   double host_to_gpu_s = 0;
 };
 
+/// How fast one end's GPU did its own work: without a transfer, and during the timed part of a run.
+struct LoadRates {
+  double alone_units_per_second = 0;
+  double together_units_per_second = 0;
+  bool operator==(const LoadRates&) const = default;
+};
+
 /// What one end saw of a run.
 struct EndResult {
   double elapsed_s = 0;  ///< timed part, by this end's clock
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
   CpuUsage cpu{};
-  std::optional<StageTimes> stages{};  ///< staged paths, bandwidth
+  std::optional<StageTimes> stages{};  ///< staged paths, bandwidth and overlap
   std::vector<double> samples_us{};    ///< latency, initiator only: one a round trip, in order
+  std::optional<LoadRates> load{};     ///< overlap with a load
 };
 
 /// Exact percentiles over all samples, microseconds. pXX is the smallest sample that at least XX % are ≤ to
@@ -59,6 +67,8 @@ struct RunResult {
   CpuUsage initiator{};
   CpuUsage responder{};
   std::optional<StageTimes> initiator_stages{}, responder_stages{};
+  std::optional<LoadRates> initiator_load{};
+  std::optional<LoadRates> responder_load{};
   bool verified = false;
   std::string started;  ///< RFC 3339, UTC
 };

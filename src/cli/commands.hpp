@@ -19,7 +19,7 @@ struct Invocation {
 
 void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation);
 
-/// compare, latency and bandwidth.
+/// compare, and one for each suite.
 void add_measure_commands(CLI::App& app, Action& chosen, const Invocation& invocation);
 
 }  // namespace gdrbench::cli

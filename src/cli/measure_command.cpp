@@ -222,12 +222,13 @@ void add_measure_commands(CLI::App& app, Action& chosen, const Invocation& invoc
        "The paths side by side: latency, bandwidth and CPU cost"},
       {"latency", {Suite::latency}, "Latency of each path, with percentiles"},
       {"bandwidth", {Suite::bandwidth}, "Bandwidth of each path, each way"},
+      {"visible", {Suite::visible}, "Latency until a running kernel on the receiving GPU sees the data"},
+      {"overlap", {Suite::overlap}, "What GPU work and a transfer lose to each other"},
   };
   for (const Command& command : commands) {
     auto flags = std::make_shared<MeasureFlags>();
     CLI::App* added = app.add_subcommand(command.name, command.help);
-    const bool has_bandwidth = command.suites.back() == Suite::bandwidth;
-    add_measure_flags(*added, *flags, command.suites.front() == Suite::latency, has_bandwidth);
+    add_measure_flags(*added, *flags, command.suites);
     added->callback([=, &chosen] { chosen = [=] { return measure(command, *flags, invocation); }; });
   }
 }

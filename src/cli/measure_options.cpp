@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/fabric.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
@@ -51,7 +53,10 @@ constexpr SmallNumber small_numbers[] = {
 
 }  // namespace
 
-void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_latency, bool has_bandwidth) {
+void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector<Suite>& suites) {
+  const bool has_latency = std::any_of(suites.begin(), suites.end(), times_messages);
+  const bool has_bandwidth = !std::all_of(suites.begin(), suites.end(), times_messages);
+  const bool has_load = std::count(suites.begin(), suites.end(), Suite::overlap) > 0;
   auto& options = flags.options;
   auto& verbs = options.verbs;
   command.add_option("HOST", flags.host, "The node on which `gdrbench serve` runs: HOST or HOST:PORT");
@@ -91,6 +96,9 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_latency,
                     "Payload memory that bandwidth rotates through (default 64M)")
         ->group(what);
   }
+  if (has_load)
+    list("--load", flags.loads,
+         "GPU work beside the transfer, of " + names<Load>() + " (default compute,memory)");
   command
       .add_option("--memory", flags.memory,
                   "Of " + names<MemoryKind>() + " (default cuda where both ends have a GPU)")
@@ -182,6 +190,7 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
       options.paths.push_back(path);
   options.ops = read_names<Op>(flags.ops, options.ops);
   options.completions = read_names<CompletionMode>(flags.completions, options.completions);
+  options.loads = read_names<Load>(flags.loads, options.loads);
   options.directions = read_names<Direction>(flags.directions, {});
   if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
   if (flags.memory) options.memory = from_name<MemoryKind>(*flags.memory);

@@ -18,7 +18,7 @@ struct MeasureFlags {
   std::string key_file;
   std::string out, samples;
 
-  std::vector<std::string> paths, required, ops, directions, completions;
+  std::vector<std::string> paths, required, ops, directions, completions, loads;
   std::optional<std::string> sizes, memory, footprint,
       chunk;  ///< given but empty is a fault, not the default
   std::string fabric = "auto", staging = "auto", engine = "auto", connect = "control", registration = "auto";
@@ -26,7 +26,8 @@ struct MeasureFlags {
   benchmarks::MeasureOptions options;  ///< what CLI11 reads straight into place
 };
 
-void add_measure_flags(CLI::App& command, MeasureFlags& flags, bool has_latency, bool has_bandwidth);
+/// The flags that these suites have a use for.
+void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector<Suite>& suites);
 
 /// Throws UsageError.
 benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags);

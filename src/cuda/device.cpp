@@ -43,6 +43,17 @@ std::string driver_version() {
   return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
 }
 
+std::string uuid_of(int gpu) {
+  cudaDeviceProp properties{};
+  check_runtime(cudaGetDeviceProperties(&properties, gpu),
+                fmt::format("cudaGetDeviceProperties of GPU {}", gpu));
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i)
+    text += fmt::format("{}{:02x}", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                        static_cast<unsigned char>(properties.uuid.bytes[i]));
+  return text;
+}
+
 void require_gpu(int gpu) {
   if (!unavailable_reason().empty()) throw Unavailable(unavailable_reason());
   const int count = device_count();
@@ -76,6 +87,7 @@ DeviceInfo device_info(int gpu) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   info.driver = driver_version();
   const RdmaSupport support = rdma_support(gpu);
+  info.uuid = uuid_of(gpu);
   info.gpu_direct_rdma = support.gpu_direct_rdma;
   info.dmabuf = support.dmabuf;
   info.vmm_rdma = support.vmm_rdma;

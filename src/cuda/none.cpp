@@ -4,12 +4,15 @@
 #include "cuda/device_memory.hpp"
 #include "cuda/dmabuf.hpp"
 #include "cuda/host_registration.hpp"
+#include "cuda/load.hpp"
 #include "cuda/pattern.hpp"
 #include "cuda/pinned_memory.hpp"
 #include "cuda/pointer.hpp"
+#include "cuda/resident.hpp"
 #include "cuda/resident_copy.hpp"
 #include "cuda/stream.hpp"
 #include "cuda/vmm_memory.hpp"
+#include "cuda/watcher.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::cuda {
@@ -134,6 +137,34 @@ void PatternKernels::start_writing(const PatternRanges& /*ranges*/, std::uint64_
   refuse();
 }
 void PatternKernels::start_checking(const PatternRanges& /*ranges*/) {
+  refuse();
+}
+
+void FreeMappedMemory::operator()(void* /*memory*/) const noexcept {}
+ResidentKernel::ResidentKernel(int gpu, const void* kernel, std::size_t words)
+    : gpu_(gpu), kernel_(kernel), words_(words) {
+  refuse();
+}
+ResidentKernel::~ResidentKernel() {}
+void ResidentKernel::launch(unsigned /*blocks*/, unsigned /*threads*/, void** /*arguments*/) {
+  refuse();
+}
+void ResidentKernel::stop() {}
+void ResidentKernel::check() const {
+  refuse();
+}
+std::uint64_t ResidentKernel::word(std::size_t /*index*/) const {
+  refuse();
+}
+GpuWatcher::GpuWatcher(int gpu) : kernel_(gpu, nullptr, 1) {}
+void GpuWatcher::start(std::byte* /*tail*/, std::byte /*expected*/, std::uint64_t /*messages*/) {
+  refuse();
+}
+GpuLoad::GpuLoad(int gpu, LoadKind /*kind*/) : blocks_(0), kernel_(gpu, nullptr, 1) {}
+void GpuLoad::start() {
+  refuse();
+}
+std::uint64_t GpuLoad::units() const {
   refuse();
 }
 

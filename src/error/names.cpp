@@ -12,7 +12,8 @@ void throw_unknown_name(std::string_view what, std::string_view value, const std
 std::string case_name(const Case& c) {
   std::string name =
       fmt::format("{}/{}/{}/{}", to_string(c.suite), to_string(c.path), to_string(c.op), c.size_bytes);
-  if (c.suite == Suite::bandwidth) name += fmt::format("/{}", to_string(c.direction));
+  if (!times_messages(c.suite)) name += fmt::format("/{}", to_string(c.direction));
+  if (c.load != Load::none) name += fmt::format("/{}", to_string(c.load));
   if (c.queue_pairs > 1) name += fmt::format("/qp:{}", c.queue_pairs);
   return name + fmt::format("/{}", to_string(c.completion));
 }

@@ -9,6 +9,7 @@
 #include "gdrbench/error.hpp"
 #include "gdrbench/run_result.hpp"
 #include "measure/cpu_meter.hpp"
+#include "measure/load_meter.hpp"
 #include "measure/watch.hpp"
 #include "path/layout.hpp"
 
@@ -21,6 +22,7 @@ struct LoopPlan {
   Case c;
   RunRequest request;
   path::Flow flow;
+  LoadMeter* load = nullptr;  ///< overlap with a load
 };
 
 /// Turns the path's wheels until `condition()` holds; false when the control channel has something to say
@@ -80,10 +82,29 @@ void drain(P& path, CompletionMode mode, std::uint64_t posts) {
   turn(path, quiet, mode, [&] { return path.done() == posts; });
 }
 
+/// What is metered beside the messages, over the timed part: started again where it begins anew.
+class Meter {
+ public:
+  explicit Meter(const LoopPlan& plan) : load_(plan.load) {}
+  void start() {
+    cpu_.start();
+    if (load_ != nullptr) load_->begin();
+  }
+  EndResult stop() {
+    EndResult result;
+    if (load_ != nullptr) result.load = load_->end();
+    result.cpu = cpu_.stop();
+    return result;
+  }
+
+ private:
+  CpuMeter cpu_;
+  LoadMeter* load_;
+};
+
 template <class P>
-EndResult finish(P& path, CpuMeter& meter) {
-  EndResult result;
-  result.cpu = meter.stop();
+EndResult finish(P& path, Meter& meter) {
+  EndResult result = meter.stop();
   result.elapsed_s = result.cpu.elapsed_s;
   result.messages_sent = path.done();
   result.messages_received = path.accepted();
@@ -104,7 +125,7 @@ EndResult initiate_latency(P& path, const LoopPlan& plan, Watch& watch) {
   const std::uint64_t warmup = plan.request.warmup, trips = warmup + plan.request.iterations;
   const bool reads = plan.c.op == Op::read;
   std::vector<double> times_us(plan.request.iterations + 1);
-  CpuMeter meter;
+  Meter meter(plan);
   for (std::uint64_t i = 0; i < trips; ++i) {
     if (i == warmup) {
       meter.start();
@@ -124,7 +145,7 @@ EndResult initiate_latency(P& path, const LoopPlan& plan, Watch& watch) {
 
 template <class P>
 EndResult respond_latency(P& path, const LoopPlan& plan, Watch& watch) {
-  CpuMeter meter;
+  Meter meter(plan);
   meter.start();
   if (plan.c.op == Op::read) {
     sit_out(path, watch, plan.c.completion);
@@ -186,7 +207,7 @@ void move_messages(P& path, const LoopPlan& plan, Watch& watch, const path::Roun
 template <class P>
 EndResult initiate_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
   const Tokens tokens = tokens_of(path, plan);
-  CpuMeter meter;
+  Meter meter(plan);
   EndResult result;
   for (const std::uint64_t messages : bandwidth_rounds(plan)) {
     const path::Round round = bandwidth_round(path, plan, true, messages);
@@ -205,7 +226,7 @@ EndResult initiate_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
 template <class P>
 EndResult respond_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
   const Tokens tokens = tokens_of(path, plan);
-  CpuMeter meter;
+  Meter meter(plan);
   meter.start();
   if (!tokens.answer) {
     sit_out(path, watch, plan.c.completion);

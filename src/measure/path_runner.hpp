@@ -9,6 +9,7 @@
 #include "measure/loops.hpp"
 #include "measure/runner.hpp"
 #include "measure/slot_use.hpp"
+#include "measure/visible.hpp"
 
 namespace gdrbench::measure {
 
@@ -30,6 +31,14 @@ class PathRunner final : public Runner {
         payload_.incoming ? payload_.incoming.get() : payload_.outgoing.get();
     if (c.path == Path::gdr && payload_memory != nullptr && payload_memory->view().on_gpu)
       gpu_writes_.emplace(payload_memory->gpu());
+    if (c.suite == Suite::visible && payload_.incoming)
+      sight_ = make_sight(payload_.incoming->kind(), payload_.incoming->gpu());
+  }
+
+  /// Work to do beside the transfers; null for none.
+  void use_load(std::unique_ptr<LoadSource> source) {
+    if (source) load_ = std::make_unique<LoadMeter>(std::move(source));
+    plan_.load = load_.get();
   }
 
   nlohmann::json offer() override { return {{"wire", wire_.offer()}, {"path", path_.offer()}}; }
@@ -46,18 +55,29 @@ class PathRunner final : public Runner {
         fill_pattern(*payload_.outgoing, slots_of(lane, initiator_, path_.layout().size));
       if (payload_.incoming) scrub(*payload_.incoming, slots_of(lane, !initiator_, path_.layout().size));
     }
-    if (plan_.c.suite == Suite::latency) {
+    if (times_messages(plan_.c.suite)) {
       path_.start(latency_round(plan_));
     } else if (!initiator_) {
       path_.start(bandwidth_round(path_, plan_, false, bandwidth_rounds(plan_).front()));
     }
+    // Last: while a kernel of theirs runs, nothing may wait for the whole GPU.
+    if (sight_) open_sight();
+    if (load_) load_->start();
   }
 
   EndResult run(Watch& watch) override {
     const std::optional<std::uint64_t> before = port_bytes();
     // Also when the loop fails: a kernel that waits for the host would keep every other call to CUDA waiting.
     const Rest rest{path_};
-    EndResult result = turn_loop(watch);
+    EndResult result;
+    try {
+      result = turn_loop(watch);
+    } catch (...) {
+      end_kernels_quietly();
+      throw;
+    }
+    if (sight_) sight_->close();
+    if (load_) load_->stop();
     if (const std::optional<std::uint64_t> after = port_bytes(); before && after)
       port_bytes_sent_ = *after - *before;
     return result;
@@ -73,6 +93,8 @@ class PathRunner final : public Runner {
   nlohmann::json describe() override {
     nlohmann::json described{{"wire", wire_.describe()}, {"path", path_.describe()}};
     if (gpu_writes_) described["gpu_writes"] = gpu_writes_->describe();
+    if (sight_) described["observer"] = sight_->describe();
+    if (load_) described["load"] = load_->describe();
     if (port_bytes_sent_) described["port_bytes_sent"] = *port_bytes_sent_;
     return described;
   }
@@ -84,9 +106,27 @@ class PathRunner final : public Runner {
   };
 
   EndResult turn_loop(Watch& watch) {
-    if (plan_.c.suite == Suite::latency)
+    if (sight_) return run_visible(path_, *sight_, plan_, initiator_, watch);
+    if (times_messages(plan_.c.suite))
       return initiator_ ? initiate_latency(path_, plan_, watch) : respond_latency(path_, plan_, watch);
     return initiator_ ? initiate_bandwidth(path_, plan_, watch) : respond_bandwidth(path_, plan_, watch);
+  }
+
+  // A ping-pong's messages all lie in the first slot, and those that arrive come from the other end.
+  void open_sight() {
+    const std::uint64_t last = path_.layout().size - 1;
+    const PatternSlots slot = slots_of(0, !initiator_, path_.layout().size);
+    sight_->open(payload_.incoming->data() + slot.offset + last, pattern_byte(last, slot.seed),
+                 latency_round(plan_).accepts);
+  }
+
+  // The failure being handled says more than theirs would.
+  void end_kernels_quietly() noexcept {
+    try {
+      if (sight_) sight_->close();
+      if (load_) load_->stop();
+    } catch (const std::exception&) {
+    }
   }
 
   // What the port itself has counted; absent for sockets and for devices without such a counter.
@@ -136,6 +176,9 @@ class PathRunner final : public Runner {
   Payload payload_;
   P path_;
   std::optional<GpuWrites> gpu_writes_;           ///< where the wire works on GPU memory
+  // These go first: their kernels must have ended before memory that they look at is freed.
+  std::unique_ptr<Sight> sight_;
+  std::unique_ptr<LoadMeter> load_;
   std::optional<std::uint64_t> port_bytes_sent_;  ///< in the last run, by the NIC's port, headers included
 };
 

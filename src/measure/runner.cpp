@@ -14,8 +14,33 @@ bool target_polls_memory(const Case& c) {
   return c.op == Op::write && (is_staged(c.path) || c.suite == Suite::latency);
 }
 
+// The data may not become visible in another order than it was written in where memory tells of its arrival.
+bool arrival_is_seen_in_payload(const Case& c) {
+  return c.suite == Suite::visible && !is_staged(c.path);
+}
+
+void refuse_impossible_visible(const Case& c) {
+  if (c.queue_pairs != 1) throw UsageError("case.queue_pairs: a ping-pong has one");
+  if (c.op == Op::read)
+    throw Unavailable(
+        "a read brings its data to the end that asks for it, so there is no other end to see them arrive; "
+        "use --op send, write or write_imm");
+  if (c.completion == CompletionMode::event)
+    throw Unavailable(
+        "that data are visible is seen by polling memory, so there is no event to wait for; use "
+        "--completion poll");
+}
+
+void refuse_impossible_load(const Case& c) {
+  if (c.suite != Suite::overlap) throw UsageError("case.load: the overlap suite alone has a load");
+  if (c.memory == MemoryKind::host || is_baseline(c.path))
+    throw Unavailable("a load beside the transfer needs GPU memory, and the payload is in host memory");
+}
+
 // Operations that this combination of path, memory and completion cannot express; see docs/methodology.md.
 void refuse_impossible(const Case& c) {
+  if (c.suite == Suite::visible) refuse_impossible_visible(c);
+  if (c.load != Load::none) refuse_impossible_load(c);
   if (target_polls_memory(c) && c.completion == CompletionMode::event)
     throw Unavailable(
         "a plain write raises no completion at its target, so there is no event to wait for; use "
@@ -28,7 +53,9 @@ void refuse_impossible(const Case& c) {
 
 template <class P>
 std::unique_ptr<Runner> over_tcp(const Case& c, Role role, Payload& payload) {
-  return std::make_unique<PathRunner<wire::TcpWire, P>>(c, role, payload, P::wire_limits(c));
+  auto runner = std::make_unique<PathRunner<wire::TcpWire, P>>(c, role, payload, P::wire_limits(c));
+  runner->use_load(make_load(c.load, c.gpu));
+  return runner;
 }
 
 template <class P>
@@ -37,9 +64,11 @@ std::unique_ptr<Runner> over_verbs(const Case& c, Role role, Payload& payload) {
   const auto cm_role = role == Role::initiator ? wire::VerbsWireRole::active : wire::VerbsWireRole::passive;
   VerbsOptions options = c.verbs;
   // What the target polls must not become visible before what was written ahead of it.
-  if (target_polls_memory(c)) options.relaxed_ordering = false;
-  return std::make_unique<PathRunner<wire::VerbsWire, P>>(c, role, payload, options, P::wire_limits(c),
-                                                          cm_role);
+  if (target_polls_memory(c) || arrival_is_seen_in_payload(c)) options.relaxed_ordering = false;
+  auto runner =
+      std::make_unique<PathRunner<wire::VerbsWire, P>>(c, role, payload, options, P::wire_limits(c), cm_role);
+  runner->use_load(make_load(c.load, c.gpu));
+  return runner;
 }
 
 }  // namespace

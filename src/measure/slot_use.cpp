@@ -14,7 +14,7 @@ struct Rounds {
 };
 Rounds rounds_in_lane(const Case& c, const path::Layout& layout, const RunRequest& request,
                       std::uint32_t lane) {
-  if (c.suite == Suite::latency) return {.measured = request.warmup + request.iterations};
+  if (times_messages(c.suite)) return {.measured = request.warmup + request.iterations};
   return {.warmup = path::share_of(request.warmup, lane, layout.lanes),
           .measured = path::share_of(request.iterations, lane, layout.lanes)};
 }

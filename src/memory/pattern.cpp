@@ -109,6 +109,11 @@ void fill_pattern(const Buffer& buffer, const PatternSlots& slots) {
   write_slots(buffer, slots, 0);
 }
 
+std::byte pattern_byte(std::uint64_t position, std::uint64_t seed) {
+  const std::uint64_t word = PatternWords(seed, position / word_bytes).next();
+  return static_cast<std::byte>(word >> (position % word_bytes * 8));
+}
+
 // Every bit of the pattern turned over, so that every single byte differs.
 void scrub(const Buffer& buffer, const PatternSlots& slots) {
   write_slots(buffer, slots, ~std::uint64_t{0});

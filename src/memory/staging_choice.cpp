@@ -70,7 +70,7 @@ std::uint64_t choose_chunk_bytes(const Case& c) {
   const double share = uses_verbs(c.path) ? 0.97 : 0.85;
   const std::uint64_t busy = std::clamp(choose_chunk_bytes(calibration_of(c.gpu), share), least,
                                         std::max(least, most_in_flight / c.queue_pairs));
-  if (c.suite == Suite::bandwidth) return busy;
+  if (!times_messages(c.suite)) return busy;
   return std::clamp(c.size_bytes / parts, least, busy);
 }
 

@@ -45,6 +45,7 @@ class Direct {
         (outgoing != nullptr && outgoing->view().on_gpu) || (incoming != nullptr && incoming->view().on_gpu);
     inline_ = !on_gpu_ && op_ != Op::read && layout_.size <= wire.inline_bytes();
     polls_memory_ = c.suite == Suite::latency && op_ == Op::write;
+    own_bytes_ = polls_memory_ ? 1 : turned_bytes(c);
     lanes_.resize(layout_.lanes);
   }
 
@@ -134,8 +135,8 @@ class Direct {
   }
   const std::string& failure() const { return failure_; }
 
-  /// The last byte of a message is a counter, not pattern, where its arrival is found by polling memory.
-  std::uint64_t pattern_bytes() const { return polls_memory_ ? layout_.size - 1 : layout_.size; }
+  /// The last byte of a message is no pattern where its arrival is found by polling memory.
+  std::uint64_t pattern_bytes() const { return layout_.size - own_bytes_; }
   const Layout& layout() const { return layout_; }
   nlohmann::json describe() const {
     const wire::Region& region = outgoing_.length > 0 ? outgoing_ : incoming_;
@@ -255,7 +256,7 @@ class Direct {
   wire::WireLimits limits_;
   wire::Region outgoing_, incoming_;
   wire::RemoteRegion remote_;
-  std::uint64_t segment_bytes_ = 0, segments_ = 1;
+  std::uint64_t segment_bytes_ = 0, segments_ = 1, own_bytes_ = 0;
   std::uint32_t depth_ = 1, signal_every_ = 1, next_lane_ = 0;
   bool inline_ = false, on_gpu_ = false, polls_memory_ = false, failed_by_flush_ = false;
   Round round_;

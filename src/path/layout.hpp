@@ -17,9 +17,9 @@ struct Flow {
 };
 
 constexpr Flow flow_of(const Case& c, bool initiator) {
-  const bool ping_pong = c.suite == Suite::latency && c.op != Op::read;
-  const bool forward = c.suite == Suite::latency || c.direction != Direction::reverse;
-  const bool reverse = ping_pong || (c.suite == Suite::bandwidth && c.direction != Direction::forward);
+  const bool ping_pong = times_messages(c.suite) && c.op != Op::read;
+  const bool forward = times_messages(c.suite) || c.direction != Direction::reverse;
+  const bool reverse = ping_pong || (!times_messages(c.suite) && c.direction != Direction::forward);
   return initiator ? Flow{.posts = forward, .accepts = reverse} : Flow{.posts = reverse, .accepts = forward};
 }
 
@@ -43,7 +43,7 @@ struct Layout {
   std::uint64_t bytes() const { return lanes * slots * stride; }
 };
 
-/// Latency reuses one slot, as a ping-pong does; bandwidth rotates through the footprint.
+/// A ping-pong reuses one slot; bandwidth and overlap rotate through the footprint.
 inline Layout layout_of(const Case& c) {
   constexpr std::uint64_t line = 64;          // no two messages share a cache line
   constexpr std::uint64_t most_slots = 4096;  // small messages: enough to defeat the L1 and L2 caches
@@ -51,11 +51,17 @@ inline Layout layout_of(const Case& c) {
                 .stride = (c.size_bytes + line - 1) / line * line,
                 .slots = 1,
                 .lanes = c.queue_pairs};
-  if (c.suite == Suite::bandwidth) {
+  if (!times_messages(c.suite)) {
     const std::uint64_t wanted = c.footprint_bytes / (layout.stride * layout.lanes);
     layout.slots = std::clamp<std::uint64_t>(wanted, 1, most_slots);
   }
   return layout;
+}
+
+/// Bytes at the end of a message that are no pattern once it has arrived: where it is a kernel or the CPU
+/// that sees the last byte arrive, it turns that byte over for the next message.
+constexpr std::uint64_t turned_bytes(const Case& c) {
+  return c.suite == Suite::visible ? 1 : 0;
 }
 
 /// Messages of `total` that go over `lane`: they are dealt out in turn.

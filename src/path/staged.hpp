@@ -30,8 +30,9 @@ class Staged {
       : wire_(&wire),
         layout_(layout_of(c)),
         variant_(c.staging.variant),
-        timed_(c.suite == Suite::bandwidth),
+        timed_(!times_messages(c.suite)),
         engine_(memory::choose_engine(c, bounce_layout(c).chunk_bytes)),
+        pattern_bytes_(layout_.size - turned_bytes(c)),
         slots_(bounce_layout(c)),
         bounce_({.kind = MemoryKind::host,
                  .length = slots_.bytes() * c.queue_pairs,
@@ -134,7 +135,7 @@ class Staged {
     }
   }
   const std::string& failure() const { return failure_; }
-  std::uint64_t pattern_bytes() const { return layout_.size; }
+  std::uint64_t pattern_bytes() const { return pattern_bytes_; }
   const Layout& layout() const { return layout_; }
 
   nlohmann::json describe() const {
@@ -165,6 +166,7 @@ class Staged {
   Staging variant_;
   bool timed_;
   memory::EngineChoice engine_;
+  std::uint64_t pattern_bytes_;
   BounceLayout slots_;
   Buffer bounce_;
   wire::Region region_;

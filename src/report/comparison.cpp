@@ -80,7 +80,7 @@ std::vector<Crossover> crossovers(const std::vector<PointComparison>& points) {
 
 std::vector<ComparedMetric> compared_metrics(Suite suite) {
   std::vector<ComparedMetric> metrics;
-  if (suite == Suite::latency) {
+  if (times_messages(suite)) {
     metrics.push_back({"latency_p50_us", "p50", suite, false, [](const Figures& f) -> std::optional<double> {
                          if (!f.latency_us) return std::nullopt;
                          return f.latency_us->p50;

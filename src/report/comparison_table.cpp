@@ -32,7 +32,7 @@ Line percentile(const std::string& heading, double LatencySummary::*field) {
 
 std::vector<Line> lines_of(Suite suite) {
   const auto cpu = [suite](auto repetitions) { return cpu_cell(repetitions, suite); };
-  if (suite == Suite::latency)
+  if (times_messages(suite))
     return {percentile("p50", &LatencySummary::p50),
             percentile("p99", &LatencySummary::p99),
             {cpu_heading(suite), cpu, &Figures::cpu_pct}};

@@ -57,7 +57,7 @@ Figures figures(const Case& c, const RunResult& run) {
   const double payload_gb = static_cast<double>(run.payload_bytes) / bytes_per_gb;
   Figures result;
   double messages = static_cast<double>(run.iterations);
-  if (c.suite == Suite::bandwidth) {
+  if (!times_messages(c.suite)) {
     if (c.direction == Direction::both) messages *= 2;  // iterations count one direction
     result.bytes_per_second = quotient(static_cast<double>(run.payload_bytes), run.elapsed_s);
   } else if (!run.samples_us.empty()) {

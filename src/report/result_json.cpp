@@ -4,6 +4,7 @@
 #include "gdrbench/version.hpp"
 #include "report/comparison.hpp"
 #include "report/figures.hpp"
+#include "report/overlap.hpp"
 
 namespace gdrbench {
 namespace {
@@ -59,6 +60,14 @@ Json stages_json(const report::Figures& figures, const RunResult& run) {
           {"overlap", *figures.stage_overlap}};
 }
 
+Json load_json(const Case& c, const std::optional<LoadRates>& rates) {
+  if (!rates) return nullptr;
+  return {{"kind", to_string(c.load)},
+          {"alone_units_per_second", rates->alone_units_per_second},
+          {"together_units_per_second", rates->together_units_per_second},
+          {"loss_pct", or_null(report::work_loss_pct(*rates))}};
+}
+
 Json repetition_json(const Case& c, const RunResult& run) {
   const report::Figures figures = report::figures(c, run);
   return {{"latency_us", figures.latency_us ? latency_json(*figures.latency_us) : Json(nullptr)},
@@ -66,6 +75,9 @@ Json repetition_json(const Case& c, const RunResult& run) {
           {"messages_per_second", or_null(figures.messages_per_second)},
           {"cpu", {{"initiator", cpu_json(figures.initiator)}, {"responder", cpu_json(figures.responder)}}},
           {"stages", stages_json(figures, run)},
+          {"load", c.load == Load::none ? Json(nullptr)
+                                        : Json{{"initiator", load_json(c, run.initiator_load)},
+                                               {"responder", load_json(c, run.responder_load)}}},
           {"iterations", run.iterations},
           {"payload_bytes", run.payload_bytes},
           {"verified", run.verified},
@@ -91,11 +103,12 @@ Json case_json(const CaseResult& result) {
           {"registration", to_string(result.registration)},
           {"completion", to_string(c.completion)},
           {"size_bytes", c.size_bytes},
-          {"depth", c.suite == Suite::latency ? 1 : c.depth},
+          {"depth", times_messages(c.suite) ? 1 : c.depth},
           {"queue_pairs", c.queue_pairs},
           {"direction", to_string(c.direction)},
           {"staging", staging},
-          {"footprint_bytes", c.suite == Suite::latency ? c.size_bytes : c.footprint_bytes},
+          {"load", to_string(c.load)},
+          {"footprint_bytes", times_messages(c.suite) ? c.size_bytes : c.footprint_bytes},
           {"proof", result.proof},
           {"repetitions", repetitions}};
 }
@@ -106,10 +119,11 @@ Json series_json(const Case& c) {
           {"op", to_string(c.op)},
           {"memory", to_string(c.memory)},
           {"completion", to_string(c.completion)},
-          {"depth", c.suite == Suite::latency ? 1 : c.depth},
+          {"depth", times_messages(c.suite) ? 1 : c.depth},
           {"queue_pairs", c.queue_pairs},
           {"direction", to_string(c.direction)},
-          {"staging", to_string(c.staging.variant)}};
+          {"staging", to_string(c.staging.variant)},
+          {"load", to_string(c.load)}};
 }
 
 Json ratio_json(const measure::RatioEstimate& ratio) {

@@ -3,6 +3,7 @@
 #include "gdrbench/report.hpp"
 #include "gdrbench/size.hpp"
 #include "report/figures.hpp"
+#include "report/overlap.hpp"
 #include "report/table_parts.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
@@ -43,7 +44,7 @@ Row bandwidth_cells(std::span<const Figures> repetitions) {
 }
 
 Row headings(Suite suite) {
-  if (suite == Suite::latency) return {"min", "p50", "p90", "p99", "p99.9", "max"};
+  if (times_messages(suite)) return {"min", "p50", "p90", "p99", "p99.9", "max"};
   return {"rate", "Msg/s"};
 }
 
@@ -60,7 +61,7 @@ std::string block(const ResultDocument& document, Suite suite, std::span<const C
     if (c.suite != suite || result.repetitions.empty()) continue;
     const std::vector<Figures> repetitions = figures(result);
     Row row = {std::string(to_string(c.path)), distinction(c, all), format_size(c.size_bytes)};
-    append(row, suite == Suite::latency ? latency_cells(repetitions) : bandwidth_cells(repetitions));
+    append(row, times_messages(suite) ? latency_cells(repetitions) : bandwidth_cells(repetitions));
     row.push_back(cpu_cell(repetitions, suite));
     rows.push_back(std::move(row));
   }
@@ -77,7 +78,8 @@ std::string suite_table(const ResultDocument& document, const TableOptions& opti
   for (const CaseResult& result : document.cases)
     if (!result.repetitions.empty()) all.push_back(result.test_case);
   std::string text = table_head(document, options);
-  for (const auto& [suite, name] : EnumNames<Suite>::names) text += block(document, suite, all);
+  for (const auto& [suite, name] : EnumNames<Suite>::names)
+    text += suite == Suite::overlap ? overlap_block(document, all) : block(document, suite, all);
   return text + table_foot(document, options);
 }
 

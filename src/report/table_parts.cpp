@@ -70,14 +70,37 @@ std::string settings_text(const ResultDocument& document) {
   return text;
 }
 
+// The GPU that a case's end ran a kernel on; empty where it ran none.
+std::string gpu_of(const CaseResult& result, const char* end) {
+  const auto found = result.proof.find(end);
+  if (found == result.proof.end()) return "";
+  for (const char* part : {"observer", "load"})
+    if (found->contains(part)) return found->at(part).value("gpu_uuid", "");
+  return "";
+}
+
+std::string shared_gpu_text(const ResultDocument& document) {
+  for (const CaseResult& result : document.cases) {
+    const std::string gpu = gpu_of(result, "initiator");
+    if (gpu.empty() || gpu != gpu_of(result, "responder")) continue;
+    return fmt::format(
+        "both ends ran their kernels on one GPU, {}, which gives the kernels of two processes turns of "
+        "milliseconds: the figures are those of its schedule, and no measure of two nodes",
+        gpu);
+  }
+  return "";
+}
+
 // A thread that polls keeps a core busy, unless it is not given one.
 std::string busy_text(const ResultDocument& document) {
   constexpr double enough_pct = 90;
   double least_pct = 100;
+  bool may_sleep = false;  // what is seen in memory must be polled for
   for (const CaseResult& result : document.cases) {
-    if (result.test_case.completion != CompletionMode::poll || result.test_case.suite != Suite::latency)
+    if (result.test_case.completion != CompletionMode::poll || !times_messages(result.test_case.suite))
       continue;
     if (result.test_case.op == Op::read) continue;  // its target may sleep
+    may_sleep |= result.test_case.suite == Suite::latency;
     const std::vector<Figures> repetitions = figures(result);
     for (const CpuFigures Figures::*end : {&Figures::initiator, &Figures::responder})
       if (const auto pct = median_of(repetitions, [&](const Figures& f) { return busy_pct(f.*end); }))
@@ -86,9 +109,8 @@ std::string busy_text(const ResultDocument& document) {
   if (least_pct >= enough_pct) return "";
   return fmt::format(
       "a polling end had only {:.0f} % of a core: the machine is busy or has too few cores, and latencies "
-      "are the "
-      "scheduler's; try --completion event",
-      least_pct);
+      "are the scheduler's{}",
+      least_pct, may_sleep ? "; try --completion event" : "");
 }
 
 // "8 B kernel · 8 MiB copy_engine in chunks of 4 MiB": what `auto` chose at the initiator.
@@ -129,6 +151,11 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
     paragraph("",
               "Medians of the repetitions; min and max are over all of them, ratios are geometric means over "
               "pairs. CPU: initiator + responder, user and system time; % is of one core.");
+    const bool worked =
+        std::any_of(document.cases.begin(), document.cases.end(),
+                    [](const CaseResult& result) { return result.test_case.load != Load::none; });
+    if (worked)
+      paragraph("", "GPU work loss: initiator + responder, in percent of what each did without a transfer.");
   } else {
     text += "no results\n";
   }
@@ -149,6 +176,7 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
   if (const std::string chosen = auto_staging_text(document); !chosen.empty())
     paragraph("staging auto: ", chosen);
   if (!options.note.empty()) paragraph("", options.note);
+  if (const std::string shared = shared_gpu_text(document); !shared.empty()) paragraph("note: ", shared);
   if (const std::string busy = busy_text(document); !busy.empty()) paragraph("note: ", busy);
   if (!document.complete)
     paragraph("incomplete: ",
@@ -167,12 +195,13 @@ std::string distinction(const Case& c, std::span<const Case> all) {
   const auto add = [&](bool shown, const std::string& part) {
     if (shown) text += " " + part;
   };
-  add(c.suite == Suite::bandwidth, std::string(to_string(c.direction)));
+  add(!times_messages(c.suite), std::string(to_string(c.direction)));
   add(differs([](const Case& x) { return is_baseline(x.path) ? MemoryKind::host : x.memory; }),
       std::string(to_string(c.memory)));
   add(differs([](const Case& x) { return x.completion; }), std::string(to_string(c.completion)));
   add(is_staged(c.path) && differs([](const Case& x) { return x.staging.variant; }),
       std::string(to_string(c.staging.variant)));
+  add(c.load != Load::none, std::string(to_string(c.load)));
   add(differs([](const Case& x) { return x.depth; }), fmt::format("depth {}", c.depth));
   add(differs([](const Case& x) { return x.queue_pairs; }), fmt::format("qp {}", c.queue_pairs));
   return text;
@@ -181,7 +210,7 @@ std::string distinction(const Case& c, std::span<const Case> all) {
 std::string cpu_cell(std::span<const Figures> repetitions, Suite suite) {
   const auto of_end = [&](const CpuFigures Figures::*end) {
     return median_of(repetitions, [&](const Figures& figures) {
-      return suite == Suite::latency ? busy_pct(figures.*end) : (figures.*end).seconds_per_gb;
+      return times_messages(suite) ? busy_pct(figures.*end) : (figures.*end).seconds_per_gb;
     });
   };
   const auto initiator = of_end(&Figures::initiator);
@@ -191,7 +220,7 @@ std::string cpu_cell(std::span<const Figures> repetitions, Suite suite) {
 }
 
 std::string cpu_heading(Suite suite) {
-  return suite == Suite::latency ? "CPU %" : "CPU s/GB";
+  return times_messages(suite) ? "CPU %" : "CPU s/GB";
 }
 
 }  // namespace gdrbench::report

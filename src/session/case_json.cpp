@@ -27,6 +27,7 @@ constexpr std::uint64_t most_depth = 4096;
 constexpr std::uint64_t most_iterations = std::uint64_t{1} << 48;
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 constexpr double most_seconds = 1e9;
+constexpr double most_units_per_second = 1e18;
 constexpr double least_elapsed_s = 1e-9;         // the clocks count nanoseconds
 constexpr std::size_t longest_device_name = 64;  // IBV_SYSFS_NAME_MAX
 
@@ -83,6 +84,12 @@ VerbsOptions verbs_from_json(const Fields& f) {
   return verbs;
 }
 
+json load_to_json(const std::optional<LoadRates>& load) {
+  if (!load) return nullptr;
+  return {{"alone_units_per_second", load->alone_units_per_second},
+          {"together_units_per_second", load->together_units_per_second}};
+}
+
 json cpu_to_json(const CpuUsage& cpu) {
   return {{"elapsed_s", cpu.elapsed_s}, {"user_s", cpu.user_s}, {"system_s", cpu.system_s},
           {"thread_s", cpu.thread_s},   {"irq_s", cpu.irq_s},   {"softirq_s", cpu.softirq_s}};
@@ -96,6 +103,14 @@ double seconds(const Fields& f, const char* key) {
 double elapsed_seconds(const Fields& f) {
   const double value = seconds(f, "elapsed_s");
   return value == 0 ? 0 : f.real("elapsed_s", least_elapsed_s, most_seconds);
+}
+
+std::optional<LoadRates> load_from_json(const Fields& f) {
+  if (f.is_null("load")) return std::nullopt;
+  const Fields load = f.inner("load");
+  return LoadRates{
+      .alone_units_per_second = load.real("alone_units_per_second", 0, most_units_per_second),
+      .together_units_per_second = load.real("together_units_per_second", 0, most_units_per_second)};
 }
 
 CpuUsage cpu_from_json(const Fields& f) {
@@ -128,6 +143,7 @@ json case_to_json(const Case& c) {
           {"footprint_bytes", c.footprint_bytes},
           {"gpu", c.gpu},
           {"shares_gpu", c.shares_gpu},
+          {"load", to_string(c.load)},
           {"staging", staging_to_json(c.staging)},
           {"verbs", verbs_to_json(c.verbs)}};
 }
@@ -151,6 +167,7 @@ Case case_from_json(const json& j) {
   c.footprint_bytes = f.number("footprint_bytes", 0, most_bytes);
   c.gpu = f.number_as<int>("gpu", 0, 1023);
   c.shares_gpu = f.flag("shares_gpu");
+  c.load = f.name<Load>("load");
   c.staging.variant = staging.name<Staging>("variant");
   c.staging.engine = staging.name<CopyEngine>("engine");
   c.staging.chunk_bytes = staging.number("chunk_bytes", least_chunk_bytes, most_chunk_bytes);
@@ -181,7 +198,8 @@ json end_result_to_json(const EndResult& result) {
           {"messages_sent", result.messages_sent},
           {"messages_received", result.messages_received},
           {"stages", stages},
-          {"cpu", cpu_to_json(result.cpu)}};
+          {"cpu", cpu_to_json(result.cpu)},
+          {"load", load_to_json(result.load)}};
 }
 
 EndResult end_result_from_json(const json& j) {
@@ -191,7 +209,8 @@ EndResult end_result_from_json(const json& j) {
           .messages_received = f.number("messages_received", 0, most),
           .cpu = cpu_from_json(f.inner("cpu")),
           .stages = f.is_null("stages") ? std::nullopt : std::optional(stages_from_json(f.inner("stages"))),
-          .samples_us = {}};
+          .samples_us = {},
+          .load = load_from_json(f)};
 }
 
 }  // namespace gdrbench::session

@@ -47,7 +47,7 @@ class ResponderFault : public Error {
 
 // Bytes in the measured direction or directions; a round trip of reads brings data one way only.
 std::uint64_t payload_moved(const Case& c, std::uint64_t iterations) {
-  const bool both_ways = c.suite == Suite::latency ? c.op != Op::read : c.direction == Direction::both;
+  const bool both_ways = times_messages(c.suite) ? c.op != Op::read : c.direction == Direction::both;
   return iterations * c.size_bytes * (both_ways ? 2 : 1);
 }
 
@@ -172,6 +172,8 @@ RunResult ClientCase::run(const RunRequest& request) {
   out.responder = theirs.cpu;
   out.initiator_stages = mine.stages;
   out.responder_stages = theirs.stages;
+  out.initiator_load = mine.load;
+  out.responder_load = theirs.load;
   out.verified = true;
   return out;
 }

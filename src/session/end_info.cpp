@@ -57,13 +57,10 @@ json describe_gpu() {
   } catch (const std::exception& fault) {
     gpu.unavailable = fault.what();
   }
-  return {{"backend", gpu.backend},
-          {"unavailable", gpu.unavailable},
-          {"count", gpu.count},
-          {"name", gpu.name},
-          {"driver", gpu.driver},
-          {"pci_address", gpu.pci_address},
-          {"gpu_direct_rdma", gpu.gpu_direct_rdma},
+  return {{"backend", gpu.backend}, {"unavailable", gpu.unavailable},
+          {"count", gpu.count},     {"name", gpu.name},
+          {"driver", gpu.driver},   {"pci_address", gpu.pci_address},
+          {"uuid", gpu.uuid},       {"gpu_direct_rdma", gpu.gpu_direct_rdma},
           {"dmabuf", gpu.dmabuf}};
 }
 

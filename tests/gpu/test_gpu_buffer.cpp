@@ -22,6 +22,7 @@ TEST_F(GpuSummaryOfThisMachine, NamesTheGpuAsTheSystemDoes) {
   EXPECT_GE(summary_.count, 1);
   EXPECT_NE(summary_.name, "");
   EXPECT_THAT(summary_.driver, MatchesRegex("[0-9.]+|CUDA [0-9.]+"));
+  EXPECT_THAT(summary_.uuid, MatchesRegex("GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"));
   EXPECT_THAT(summary_.pci_address, MatchesRegex("[0-9a-f]+:[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f]\\.0"));
 }
 

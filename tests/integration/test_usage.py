@@ -49,6 +49,7 @@ class Usage(TestCase):
                     unknown = text.split(",")[-1]
                     self.refuse("latency", "--loopback", flag, text, names=[f"'{unknown}'", accepted])
         self.refuse("serve", "--fabric", "nosuch", names=["'nosuch'", "hardware, soft-roce, softverbs"])
+        self.refuse("overlap", "--loopback", "--load", "nosuch", names=["'nosuch'", "none, compute, memory"])
         self.refuse("bandwidth", "--loopback", "--direction", "up", names=["'up'", "forward, reverse, both"])
 
     def test_a_number_out_of_range_is_refused_with_the_range(self):
@@ -79,16 +80,20 @@ class Usage(TestCase):
                 self.refuse("latency", address, names=names)
 
     def test_no_host_or_two_targets_are_refused(self):
-        for command in ("compare", "latency", "bandwidth"):
+        for command in ("compare", "latency", "bandwidth", "visible", "overlap"):
             with self.subTest(command=command):
                 self.refuse(command, names=["no HOST", "gdrbench serve", f"gdrbench {command} --loopback"])
                 self.refuse(command, "127.0.0.1", "--loopback", names=["either HOST or --loopback"])
 
     def test_an_unknown_command_or_flag_is_named(self):
-        self.refuse("nosuch", names=["'nosuch'", "serve, compare, latency, bandwidth"])
+        self.refuse("nosuch", names=["'nosuch'", "serve, compare, latency, bandwidth, visible, overlap"])
         self.refuse(names=["subcommand is required", "--help"])
         self.refuse("latency", "--loopback", "--nosuch", names=["--nosuch"])
         self.refuse("latency", "--loopback", "--depth", "3", names=["--depth"])
+        self.refuse("visible", "--loopback", "--depth", "3", names=["--depth"])
+        self.refuse("visible", "--loopback", "--load", "compute", names=["--load"])
+        self.refuse("bandwidth", "--loopback", "--load", "compute", names=["--load"])
+        self.refuse("overlap", "--loopback", "--samples", "x.csv", names=["--samples"])
         self.refuse("serve", "127.0.0.1", names=["127.0.0.1"])
 
     def test_a_benchmark_flag_that_google_benchmark_does_not_know_is_named(self):

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 // No field has its default, so that one forgotten on either way is seen.
 Case unusual_case() {
   Case c;
-  c.suite = Suite::bandwidth;
+  c.suite = Suite::overlap;
   c.path = Path::gdr;
   c.op = Op::write_imm;
   c.memory = MemoryKind::cuda_vmm;
@@ -34,6 +34,7 @@ Case unusual_case() {
                .chunk_bytes = 777,
                .slots = 6,
                .streams = 4};
+  c.load = Load::memory;
   c.verbs = {.device = "mlx5_3",
              .gid_index = 3,
              .port = 2,
@@ -77,7 +78,7 @@ TEST(CaseJson, EveryFieldMakesTheRoundTrip) {
 
 TEST(CaseJson, EveryFieldIsNeededAndNamedWhenMissing) {
   const json whole = case_to_json(unusual_case()).flatten();
-  EXPECT_EQ(whole.size(), 31);
+  EXPECT_EQ(whole.size(), 32);
   for (const auto& [where, value] : whole.items()) {
     json j = case_to_json(unusual_case());
     const json::json_pointer pointer(where);
@@ -164,7 +165,8 @@ TEST(RunJson, RequestAndResultMakeTheRoundTrip) {
       .messages_sent = 2,
       .messages_received = 3,
       .cpu = {.elapsed_s = 4, .user_s = 5, .system_s = 6, .thread_s = 7, .irq_s = 8, .softirq_s = 9},
-      .samples_us = {1.0}};
+      .samples_us = {1.0},
+      .load = LoadRates{.alone_units_per_second = 10, .together_units_per_second = 11}};
   const EndResult got = end_result_from_json(json::parse(end_result_to_json(sent).dump()));
   EXPECT_EQ(got.elapsed_s, 0.1);
   EXPECT_EQ(got.messages_sent, 2);
@@ -176,6 +178,18 @@ TEST(RunJson, RequestAndResultMakeTheRoundTrip) {
   EXPECT_EQ(got.cpu.irq_s, 8);
   EXPECT_EQ(got.cpu.softirq_s, 9);
   EXPECT_TRUE(got.samples_us.empty());
+  EXPECT_EQ(got.load, sent.load);
+  EXPECT_EQ(end_result_from_json(end_result_to_json({})).load, std::nullopt);
+}
+
+TEST(RunJson, RatesOfALoadThatNoMachineReachesAreRefused) {
+  const json whole = end_result_to_json({.load = LoadRates{1, 1}});
+  for (const char* where : {"/load/alone_units_per_second", "/load/together_units_per_second"})
+    for (const double wrong : {-1.0, 1e19, std::numeric_limits<double>::infinity()}) {
+      json j = whole;
+      j[json::json_pointer(where)] = wrong;
+      EXPECT_THROW(end_result_from_json(j), UsageError) << where << " = " << wrong;
+    }
 }
 
 TEST(RunJson, SecondsThatNoClockCountsAreRefused) {

@@ -53,6 +53,13 @@ TEST(Pattern, DiffersInEveryWordBetweenSeeds) {
   }
 }
 
+TEST(Pattern, TellsTheByteAtAnyPosition) {
+  const Buffer buffer = host_buffer();
+  fill_pattern(buffer, {.offset = 3, .length = 1021, .seed = 9});
+  for (std::uint64_t position = 0; position < 1021; ++position)
+    ASSERT_EQ(pattern_byte(position, 9), buffer.data()[3 + position]) << position;
+}
+
 TEST(Pattern, RepeatsNoWordWithinAMessage) {
   const Buffer buffer = host_buffer();
   fill_pattern(buffer, {.length = buffer_bytes, .seed = 1});

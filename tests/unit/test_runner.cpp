@@ -87,9 +87,10 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Path path : {Path::tcp, Path::tcp_wire})
     for (const Op op : {Op::send, Op::write, Op::write_imm, Op::read})
-      for (const Suite suite : {Suite::latency, Suite::bandwidth})
+      for (const Suite suite : {Suite::latency, Suite::bandwidth, Suite::visible})
         for (const CompletionMode completion : {CompletionMode::poll, CompletionMode::event}) {
           if (op == Op::write && completion == CompletionMode::event) continue;  // refused, see below
+          if (suite == Suite::visible && (op == Op::read || completion == CompletionMode::event)) continue;
           for (const std::uint64_t size : {1ULL, 1025ULL, (1ULL << 20) + 1}) {
             Case c{.suite = suite,
                    .path = path,
@@ -97,7 +98,7 @@ std::vector<Case> cases() {
                    .completion = completion,
                    .size_bytes = size,
                    .footprint_bytes = 4 << 20};
-            if (suite == Suite::latency) {
+            if (times_messages(suite)) {
               all.push_back(c);
               continue;
             }
@@ -121,7 +122,7 @@ TEST_P(RunnerCase, moves_every_byte_in_repeated_runs) {
   for (const std::uint64_t iterations : {1, 37, 5}) {
     const EndResult result = ends.run({.iterations = iterations, .warmup = 3, .seed = ++seed});
     EXPECT_EQ(ends.faults(), "");
-    EXPECT_EQ(result.samples_us.size(), c.suite == Suite::latency ? iterations : 0);
+    EXPECT_EQ(result.samples_us.size(), times_messages(c.suite) ? iterations : 0);
     EXPECT_GT(result.elapsed_s, 0);
   }
 }
@@ -189,6 +190,94 @@ TEST(Runner, says_why_a_polled_write_cannot_wait_for_events) {
     FAIL() << "nothing was thrown";
   } catch (const Unavailable& unavailable) {
     EXPECT_NE(std::string(unavailable.what()).find("no event to wait for"), std::string::npos);
+  }
+}
+
+TEST(Runner, finds_a_wrong_byte_of_a_message_that_was_seen_but_not_the_one_that_was_turned_over) {
+  for (const Path path : {Path::tcp, Path::tcp_wire}) {
+    TwoEnds ends({.suite = Suite::visible, .path = path, .op = Op::write, .size_bytes = 100});
+    ends.run({.iterations = 3, .warmup = 1, .seed = 5});
+    std::byte* const received = ends.responder_payload.incoming->data();
+    EXPECT_EQ(received[99], ~pattern_byte(99, 5)) << "the last byte was not turned over";
+    EXPECT_EQ(ends.faults(), "");
+    received[98] ^= std::byte{1};
+    EXPECT_NE(ends.faults().find("byte 98"), std::string::npos) << ends.faults();
+  }
+}
+
+TEST(Runner, says_why_what_is_seen_in_memory_can_be_neither_read_nor_waited_for) {
+  Payload payload;
+  const auto refusal = [&](Op op, CompletionMode completion) -> std::string {
+    try {
+      make_runner({.suite = Suite::visible, .path = Path::tcp_wire, .op = op, .completion = completion},
+                  Role::initiator, payload);
+    } catch (const Unavailable& unavailable) {
+      return unavailable.what();
+    }
+    return "accepted";
+  };
+  EXPECT_NE(refusal(Op::read, CompletionMode::poll).find("--op send, write or write_imm"), std::string::npos);
+  EXPECT_NE(refusal(Op::send, CompletionMode::event).find("no event to wait for"), std::string::npos);
+  EXPECT_EQ(refusal(Op::send, CompletionMode::poll), "accepted");
+  EXPECT_THROW(make_runner({.suite = Suite::visible, .path = Path::tcp_wire, .queue_pairs = 2},
+                           Role::initiator, payload),
+               UsageError);
+}
+
+TEST(Runner, says_why_host_memory_can_have_no_load_and_measures_it_without) {
+  Payload payload;
+  Case c{.suite = Suite::overlap, .path = Path::tcp, .footprint_bytes = 64};
+  EXPECT_NO_THROW(make_runner(c, Role::initiator, payload));
+  c.load = Load::compute;
+  try {
+    make_runner(c, Role::initiator, payload);
+    FAIL() << "nothing was thrown";
+  } catch (const Unavailable& unavailable) {
+    EXPECT_NE(std::string(unavailable.what()).find("needs GPU memory"), std::string::npos);
+  }
+  c.suite = Suite::bandwidth;
+  EXPECT_THROW(make_runner(c, Role::initiator, payload), UsageError);
+}
+
+/// Does a unit each time it is asked, and tells of itself after it is gone.
+struct FakeWork {
+  int starts = 0, stops = 0;
+  std::uint64_t units = 0;
+};
+class FakeSource : public LoadSource {
+ public:
+  explicit FakeSource(FakeWork& work) : work_(work) {}
+  void start() override {
+    ++work_.starts;
+    work_.units = 0;
+  }
+  std::uint64_t units() override { return ++work_.units; }
+  void stop() override { ++work_.stops; }
+  nlohmann::json describe() const override { return {{"kind", "fake"}}; }
+
+ private:
+  FakeWork& work_;
+};
+FakeWork fake_work;
+std::unique_ptr<Runner> make_loaded_runner(const Case& c, Role role, Payload& payload) {
+  using Direct = path::Direct<wire::TcpWire>;
+  auto runner = std::make_unique<PathRunner<wire::TcpWire, Direct>>(c, role, payload, Direct::wire_limits(c));
+  if (role == Role::initiator) runner->use_load(std::make_unique<FakeSource>(fake_work));
+  return runner;
+}
+
+TEST(Runner, lets_the_load_work_from_the_preparation_to_the_end_of_every_run) {
+  fake_work = {};
+  TwoEnds ends({.suite = Suite::overlap, .path = Path::tcp_wire, .size_bytes = 64, .footprint_bytes = 640},
+               make_loaded_runner);
+  for (int run = 1; run <= 2; ++run) {
+    const EndResult result = ends.run({.iterations = 50, .warmup = 2, .seed = 1});
+    EXPECT_EQ(ends.faults(), "");
+    ASSERT_TRUE(result.load);
+    EXPECT_GT(result.load->alone_units_per_second, 0);
+    EXPECT_GT(result.load->together_units_per_second, 0);
+    EXPECT_EQ(fake_work.starts, run);
+    EXPECT_EQ(fake_work.stops, run);
   }
 }
 

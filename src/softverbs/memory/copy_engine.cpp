@@ -103,6 +103,11 @@ bool CopyEngine::start_to_device(DevicePointer to, const std::byte* from, std::s
          driver_.copy_to_device(to + body, from + body, bytes - body, stream_) == success;
 }
 
+void CopyEngine::ready(DevicePointer address) {
+  if (!reachable(address)) return;
+  if (const CurrentContext current(driver_, context_); current) prepare();
+}
+
 // Both ways, one buffer is in use by the GPU while the CPU copies from or to the other.
 
 int CopyEngine::to_device(DevicePointer to, std::span<const std::byte> from) {

@@ -12,8 +12,8 @@ namespace gdrbench::softverbs::cuda {
 
 /// Copies between host and device memory on a stream of its own, which no work of the program waits for or is
 /// waited for by, through two pinned buffers. Leaves the calling thread's current context, and a graph that
-/// it captures, as they are. What it needs is made at the first copy. Not thread-safe. Functions return 0, or
-/// EIO when the driver refuses or the memory is gone.
+/// it captures, as they are. What it needs is made by ready(), else at the first copy. Not thread-safe.
+/// Functions return 0, or EIO when the driver refuses or the memory is gone.
 class CopyEngine {
  public:
   /// Works in `context`, or in the primary context of device `ordinal` where that is null.
@@ -22,6 +22,9 @@ class CopyEngine {
   ~CopyEngine();
   CopyEngine(const CopyEngine&) = delete;
 
+  /// Makes what copies to and from `address` will need: later, a kernel that waits for them may be running,
+  /// and allocations wait for kernels. What cannot be made now is tried again at the first copy.
+  void ready(DevicePointer address);
   /// The last byte arrives last.
   int to_device(DevicePointer to, std::span<const std::byte> from);
   int to_host(std::span<std::byte> to, DevicePointer from);

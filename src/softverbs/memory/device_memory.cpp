@@ -5,7 +5,8 @@
 
 namespace gdrbench::softverbs {
 
-std::shared_ptr<Memory> DeviceMemory::of(const cuda::Driver& driver, cuda::Context context, int ordinal) {
+std::shared_ptr<DeviceMemory> DeviceMemory::of(const cuda::Driver& driver, cuda::Context context,
+                                               int ordinal) {
   static std::mutex mutex;
   // Never destroyed, and holds nothing alive: a region may be deregistered while the process ends.
   static auto& known = *new std::map<std::pair<cuda::Context, int>, std::weak_ptr<DeviceMemory>>;
@@ -14,6 +15,11 @@ std::shared_ptr<Memory> DeviceMemory::of(const cuda::Driver& driver, cuda::Conte
   std::shared_ptr<DeviceMemory> memory = entry.lock();
   if (memory == nullptr) entry = memory = std::make_shared<DeviceMemory>(driver, context, ordinal);
   return memory;
+}
+
+void DeviceMemory::ready(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  engine_.ready(address);
 }
 
 int DeviceMemory::write(std::uint64_t address, std::span<const std::byte> from) const {

@@ -13,11 +13,13 @@ namespace gdrbench::softverbs {
 class DeviceMemory final : public Memory {
  public:
   /// That of `context`, or of the primary context of device `ordinal` where that is null.
-  static std::shared_ptr<Memory> of(const cuda::Driver& driver, cuda::Context context, int ordinal);
+  static std::shared_ptr<DeviceMemory> of(const cuda::Driver& driver, cuda::Context context, int ordinal);
 
   DeviceMemory(const cuda::Driver& driver, cuda::Context context, int ordinal)
       : engine_(driver, context, ordinal) {}
 
+  /// As CopyEngine::ready.
+  void ready(std::uint64_t address) const;
   bool on_host() const override { return false; }
   int write(std::uint64_t address, std::span<const std::byte> from) const override;
   int read(std::uint64_t address, std::span<std::byte> to) const override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <utility>
 
 #include "softverbs/memory/cuda_driver.hpp"
 #include "softverbs/memory/device_memory.hpp"
@@ -60,7 +61,9 @@ std::optional<ResolvedMemory> resolve_device_range(std::uint64_t address, std::u
     if (next_end <= covered) return ResolvedMemory{nullptr, EINVAL};
     covered = next_end;
   }
-  return ResolvedMemory{DeviceMemory::of(*driver, first.context, first.ordinal), 0};
+  auto memory = DeviceMemory::of(*driver, first.context, first.ordinal);
+  memory->ready(address);
+  return ResolvedMemory{std::move(memory), 0};
 }
 
 }  // namespace gdrbench::softverbs

@@ -1,0 +1,112 @@
+#include "report/overlap.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "gdrbench/size.hpp"
+#include "measure/summary.hpp"
+#include "report/table_parts.hpp"
+#include "report/text_table.hpp"
+#include "report/units.hpp"
+
+namespace gdrbench::report {
+namespace {
+
+const Metric rate = [](const Figures& figures) { return figures.bytes_per_second; };
+
+Case without_load(Case c) {
+  c.load = Load::none;
+  return c;
+}
+
+const CaseResult* find(const ResultDocument& document, const Case& wanted) {
+  for (const CaseResult& result : document.cases)
+    if (result.test_case == wanted && !result.repetitions.empty()) return &result;
+  return nullptr;
+}
+
+std::vector<Load> loads_in(const ResultDocument& document) {
+  std::vector<Load> loads;
+  for (const auto& [load, name] : EnumNames<Load>::names)
+    if (load != Load::none &&
+        std::any_of(document.cases.begin(), document.cases.end(), [&](const auto& result) {
+          return result.test_case.load == load && !result.repetitions.empty();
+        }))
+      loads.push_back(load);
+  return loads;
+}
+
+std::optional<double> median_work_loss_pct(const CaseResult& result,
+                                           std::optional<LoadRates> RunResult::*end) {
+  std::vector<double> losses;
+  for (const RunResult& run : result.repetitions)
+    if (const auto& rates = run.*end)
+      if (const auto loss = work_loss_pct(*rates)) losses.push_back(*loss);
+  if (losses.empty()) return std::nullopt;
+  return measure::median(std::move(losses));
+}
+
+std::string percent_cell(std::optional<double> percent) {
+  if (!percent) return "–";
+  // What rounds to zero has no sign.
+  const double shown = std::abs(*percent) < 0.05 ? 0 : *percent;
+  return fmt::format("{:.1f}", shown);
+}
+
+void append_load(Row& row, const ResultDocument& document, const Case& alone, Load load) {
+  Case wanted = alone;
+  wanted.load = load;
+  const CaseResult* const together = find(document, wanted);
+  if (together == nullptr) {
+    row.insert(row.end(), {"–", "–", "–"});
+    return;
+  }
+  const CaseResult* const reference = find(document, alone);
+  const std::vector<Figures> beside = figures(*together);
+  row.push_back(format_rate(median_of(beside, rate)));
+  row.push_back(reference == nullptr ? "–" : percent_cell(transfer_loss_pct(figures(*reference), beside)));
+  row.push_back(percent_cell(median_work_loss_pct(*together, &RunResult::initiator_load)) + " + " +
+                percent_cell(median_work_loss_pct(*together, &RunResult::responder_load)));
+}
+
+}  // namespace
+
+std::optional<double> work_loss_pct(const LoadRates& rates) {
+  if (!(rates.alone_units_per_second > 0)) return std::nullopt;
+  return 100 * (1 - rates.together_units_per_second / rates.alone_units_per_second);
+}
+
+std::optional<double> transfer_loss_pct(std::span<const Figures> alone, std::span<const Figures> together) {
+  const auto ratio = measure::paired_ratio(values_of(together, rate), values_of(alone, rate));
+  if (!ratio) return std::nullopt;
+  return 100 * (1 - ratio->estimate);
+}
+
+std::string overlap_block(const ResultDocument& document, std::span<const Case> all) {
+  const std::vector<Load> loads = loads_in(document);
+  std::vector<Row> rows(1, Row{std::string(to_string(Suite::overlap)), "", "size", "rate alone"});
+  for (const Load load : loads)
+    rows[0].insert(rows[0].end(), {fmt::format("+ {}", to_string(load)), "loss %", "GPU work loss %"});
+
+  std::vector<Case> shown;
+  for (const CaseResult& result : document.cases) {
+    const Case alone = without_load(result.test_case);
+    if (alone.suite != Suite::overlap || result.repetitions.empty()) continue;
+    if (std::find(shown.begin(), shown.end(), alone) != shown.end()) continue;
+    shown.push_back(alone);
+    const CaseResult* const reference = find(document, alone);
+    Row row = {std::string(to_string(alone.path)), distinction(alone, all), format_size(alone.size_bytes),
+               reference == nullptr ? "–" : format_rate(median_of(figures(*reference), rate))};
+    for (const Load load : loads) append_load(row, document, alone, load);
+    rows.push_back(std::move(row));
+  }
+  if (shown.empty()) return "";
+  std::vector<Align> alignment(rows[0].size(), Align::right);
+  alignment[0] = alignment[1] = Align::left;
+  return '\n' + align_rows(rows, alignment);
+}
+
+}  // namespace gdrbench::report
