@@ -10,12 +10,12 @@
 namespace gdrbench {
 
 /// How the payload travels. A path is a staging policy over a wire.
-enum class Path { tcp, rdma, gdr, tcp_wire, rdma_wire };
+enum class Path { tcp, rdma, gdr, peer, tcp_wire, rdma_wire };
 enum class Op { send, write, write_imm, read };
 /// Where the payload starts and ends. With `host` it stands in for GPU memory: staging copies still happen.
 enum class MemoryKind { host, cuda, cuda_vmm };
-/// How GPU or host memory was made known to the NIC; `none` for sockets.
-enum class Registration { none, host, peermem, dmabuf };
+/// How GPU or host memory was made known to the NIC; `none` for sockets, `ipc` (no NIC) for the peer path.
+enum class Registration { none, host, peermem, dmabuf, ipc };
 enum class FabricKind { none, hardware, soft_roce, softverbs };
 enum class Suite { latency, bandwidth };
 /// Seen from the initiator, the end that measures.
@@ -39,13 +39,14 @@ struct EnumNames;
   }
 
 GDRBENCH_ENUM_NAMES(Path, "path", {Path::tcp, "tcp"}, {Path::rdma, "rdma"}, {Path::gdr, "gdr"},
-                    {Path::tcp_wire, "tcp_wire"}, {Path::rdma_wire, "rdma_wire"});
+                    {Path::peer, "peer"}, {Path::tcp_wire, "tcp_wire"}, {Path::rdma_wire, "rdma_wire"});
 GDRBENCH_ENUM_NAMES(Op, "op", {Op::send, "send"}, {Op::write, "write"}, {Op::write_imm, "write_imm"},
                     {Op::read, "read"});
 GDRBENCH_ENUM_NAMES(MemoryKind, "memory", {MemoryKind::host, "host"}, {MemoryKind::cuda, "cuda"},
                     {MemoryKind::cuda_vmm, "cuda_vmm"});
 GDRBENCH_ENUM_NAMES(Registration, "registration", {Registration::none, "none"}, {Registration::host, "host"},
-                    {Registration::peermem, "peermem"}, {Registration::dmabuf, "dmabuf"});
+                    {Registration::peermem, "peermem"}, {Registration::dmabuf, "dmabuf"},
+                    {Registration::ipc, "ipc"});
 GDRBENCH_ENUM_NAMES(FabricKind, "fabric", {FabricKind::none, "none"}, {FabricKind::hardware, "hardware"},
                     {FabricKind::soft_roce, "soft-roce"}, {FabricKind::softverbs, "softverbs"});
 GDRBENCH_ENUM_NAMES(Suite, "suite", {Suite::latency, "latency"}, {Suite::bandwidth, "bandwidth"});

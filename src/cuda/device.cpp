@@ -72,6 +72,7 @@ DeviceInfo device_info(int gpu) {
                                                                              device_handle(gpu)),
                fmt::format("cuDeviceGetName of GPU {}", gpu));
   info.name = text.data();
+  info.uuid = device_uuid(gpu);
   check_runtime(cudaDeviceGetPCIBusId(text.data(), text.size() - 1, gpu),
                 fmt::format("cudaDeviceGetPCIBusId of GPU {}", gpu));
   info.pci_address = text.data();
@@ -84,6 +85,18 @@ DeviceInfo device_info(int gpu) {
   info.vmm_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
   info.writes_ordering = writes_ordering(gpu);
   return info;
+}
+
+std::string device_uuid(int gpu) {
+  require_gpu(gpu);
+  CUuuid id{};
+  check_driver(driver_function<decltype(cuDeviceGetUuid)>("cuDeviceGetUuid")(&id, device_handle(gpu)),
+               fmt::format("cuDeviceGetUuid of GPU {}", gpu));
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < sizeof id.bytes; ++i)
+    text += fmt::format("{}{:02x}", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                        static_cast<unsigned char>(id.bytes[i]));
+  return text;
 }
 
 void use_device(int gpu) {

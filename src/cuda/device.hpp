@@ -6,6 +6,7 @@ namespace gdrbench::cuda {
 
 struct DeviceInfo {
   std::string name;
+  std::string uuid;         ///< "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", as nvidia-smi writes it
   std::string driver;       ///< "580.159.04"; "CUDA 13.0" where the kernel module does not tell its version
   std::string pci_address;  ///< "0000:bb:00.0"
   bool gpu_direct_rdma = false;  ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
@@ -19,6 +20,9 @@ int device_count();
 
 /// Throws Unavailable when the GPU does not exist, CudaError when the driver refuses an answer.
 DeviceInfo device_info(int gpu);
+
+/// "GPU-…" as in DeviceInfo. Throws as device_info().
+std::string device_uuid(int gpu);
 
 /// Makes the GPU current for the calling thread. Throws Unavailable when it does not exist.
 void use_device(int gpu);

@@ -23,7 +23,9 @@ class PathRunner final : public Runner {
         initiator_(role == Role::initiator),
         wire_(std::forward<WireArguments>(wire_arguments)...),
         payload_(pick(c, plan_.flow, payload)),
-        path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {}
+        path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {
+    held_ = payload_;
+  }
 
   nlohmann::json offer() override { return {{"wire", wire_.offer()}, {"path", path_.offer()}}; }
 
@@ -115,6 +117,7 @@ class PathRunner final : public Runner {
 
   LoopPlan plan_;
   bool initiator_;
+  Payload held_;  ///< the same as payload_: the memory outlives the wire, which has it registered
   W wire_;
   Payload payload_;
   P path_;
