@@ -16,6 +16,9 @@ enum class Op { send, write, write_imm, read };
 enum class MemoryKind { host, cuda, cuda_vmm };
 /// How GPU or host memory was made known to the NIC; `none` for sockets, `ipc` (no NIC) for the peer path.
 enum class Registration { none, host, peermem, dmabuf, ipc };
+/// Which way of registering GPU memory is taken; automatic: as dma-buf where there is one, else as peer
+/// memory.
+enum class RegisterBy { automatic, dmabuf, peermem };
 enum class FabricKind { none, hardware, soft_roce, softverbs };
 enum class Suite { latency, bandwidth };
 /// Seen from the initiator, the end that measures.
@@ -47,6 +50,8 @@ GDRBENCH_ENUM_NAMES(MemoryKind, "memory", {MemoryKind::host, "host"}, {MemoryKin
 GDRBENCH_ENUM_NAMES(Registration, "registration", {Registration::none, "none"}, {Registration::host, "host"},
                     {Registration::peermem, "peermem"}, {Registration::dmabuf, "dmabuf"},
                     {Registration::ipc, "ipc"});
+GDRBENCH_ENUM_NAMES(RegisterBy, "registration", {RegisterBy::automatic, "auto"},
+                    {RegisterBy::dmabuf, "dmabuf"}, {RegisterBy::peermem, "peermem"});
 GDRBENCH_ENUM_NAMES(FabricKind, "fabric", {FabricKind::none, "none"}, {FabricKind::hardware, "hardware"},
                     {FabricKind::soft_roce, "soft-roce"}, {FabricKind::softverbs, "softverbs"});
 GDRBENCH_ENUM_NAMES(Suite, "suite", {Suite::latency, "latency"}, {Suite::bandwidth, "bandwidth"});

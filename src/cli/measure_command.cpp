@@ -18,6 +18,7 @@
 #include "cli/key.hpp"
 #include "cli/loopback.hpp"
 #include "cli/measure_options.hpp"
+#include "cli/results.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
 #include "gdrbench/session.hpp"
@@ -29,20 +30,6 @@ struct Command {
   const char* name;
   std::vector<Suite> suites;
   const char* help;
-};
-
-/// One line on standard error that is rewritten; nothing when that is no terminal.
-class Progress {
- public:
-  void operator()(std::size_t done, std::size_t total, const std::string& now) const {
-    if (terminal_) fmt::print(stderr, "\r\033[K[{}/{}] {}", done + 1, total, now);
-  }
-  ~Progress() {
-    if (terminal_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
 };
 
 ConnectOptions connect_options(const MeasureFlags& flags, const std::optional<LoopbackResponder>& responder) {
@@ -99,11 +86,6 @@ std::exception_ptr shortfall(const ResultDocument& document, const benchmarks::D
   // Thrown at once: nothing is there that could be handed over.
   throw UsageError(
       "no case was measured: does --benchmark_filter match one, and is --benchmark_repetitions above 0?");
-}
-
-// Bytes that are not UTF-8, such as those of an odd file name in the command line, must not cost the file.
-std::string as_text(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 // Writes all files that were asked for and the table. The files come first, so that they are kept even where
@@ -197,7 +179,7 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
 
   benchmarks::CampaignOutcome outcome;
   {
-    const Progress progress;
+    const ProgressLine progress;
     outcome = benchmarks::run_campaign(session, benchmarks::plan_points(options, found), options, found,
                                        {.benchmark_flags = benchmark_flags,
                                         .time_budget_s = options.time_budget_s,

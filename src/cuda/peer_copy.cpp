@@ -50,6 +50,7 @@ PeerCopy::PeerCopy(int gpu, int other) : gpu_(gpu), other_(other) {
 
 PeerCopy::Times PeerCopy::run(std::byte* destination, const std::byte* source, std::uint64_t length,
                               std::uint64_t count) {
+  use_device(gpu_);
   auto* const stream = static_cast<cudaStream_t>(stream_.get());
   check_runtime(cudaStreamSynchronize(stream), "waiting for earlier copies");
   const auto start = std::chrono::steady_clock::now();

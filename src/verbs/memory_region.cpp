@@ -29,15 +29,17 @@ Registered register_host(const ProtectionDomain& domain, const MemoryView& view,
   return {check_pointer(region, Step::register_host_memory, tried(domain, view)), Registration::host};
 }
 
-Registered register_gpu(const ProtectionDomain& domain, const MemoryView& view, int access) {
-  std::string dmabuf_failure = "the GPU exported none";
-  if (view.dmabuf_fd >= 0) {
+Registered register_gpu(const ProtectionDomain& domain, const MemoryView& view, int access, RegisterBy way) {
+  std::string dmabuf_failure = way == RegisterBy::peermem ? "not asked for" : "the GPU exported none";
+  if (view.dmabuf_fd >= 0 && way != RegisterBy::peermem) {
     const auto address = reinterpret_cast<std::uintptr_t>(view.address);
     ibv_mr* const region =
         ibv_reg_dmabuf_mr(domain.get(), view.dmabuf_offset, view.length, address, view.dmabuf_fd, access);
     if (region != nullptr) return {region, Registration::dmabuf};
     dmabuf_failure = explain(Step::register_gpu_memory, errno);
   }
+  if (way == RegisterBy::dmabuf)
+    throw Unavailable(fmt::format("{}: as dma-buf: {}", tried(domain, view), dmabuf_failure));
   ibv_mr* const region = ibv_reg_mr(domain.get(), view.address, view.length, access);
   if (region != nullptr) return {region, Registration::peermem};
   const std::string peermem_failure = explain(Step::register_gpu_memory, errno);
@@ -50,8 +52,9 @@ Registered register_gpu(const ProtectionDomain& domain, const MemoryView& view, 
 MemoryRegion::MemoryRegion(std::shared_ptr<const ProtectionDomain> domain, const MemoryView& view,
                            const MemoryRegionAttributes& attributes) {
   const int access = static_cast<int>(access_flags(attributes));
-  const auto [region, registration] =
-      view.on_gpu ? register_gpu(*domain, view, access) : register_host(*domain, view, access);
+  const auto [region, registration] = view.on_gpu
+                                          ? register_gpu(*domain, view, access, attributes.registration)
+                                          : register_host(*domain, view, access);
   region_ = own<DeregisterMemory>(region, std::move(domain));
   registration_ = registration;
 }

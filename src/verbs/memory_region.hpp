@@ -13,6 +13,7 @@ namespace gdrbench::verbs {
 
 struct MemoryRegionAttributes {
   bool relaxed_ordering = true;  ///< IBV_ACCESS_RELAXED_ORDERING; devices that lack it ignore it
+  RegisterBy registration = RegisterBy::automatic;  ///< of GPU memory
 };
 
 struct DeregisterMemory {
