@@ -15,6 +15,7 @@ struct Discovery {
   std::string memory_note;  ///< why it is not GPU memory; empty when it is, or when it was asked for
   FabricDescription fabric;
   std::string device, peer_device;
+  int gpu = 0, peer_gpu = 0;
   std::vector<Path> paths;  ///< those that run, in the order asked for
   std::vector<SkippedPath> skipped;
 };

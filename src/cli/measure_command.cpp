@@ -134,12 +134,19 @@ FabricRequest fabric_request(const benchmarks::MeasureOptions& options) {
 }
 
 // What a reader of the table has to know to judge its figures.
-std::string table_note(const benchmarks::Discovery& found) {
-  if (!is_functional(found.fabric.kind)) return found.memory_note;
-  const std::string note =
-      fmt::format("{} is a NIC in software: its figures show that the paths work, and are no measure of RDMA",
-                  to_string(found.fabric.kind));
-  return found.memory_note.empty() ? note : note + "; " + found.memory_note;
+std::string table_note(const benchmarks::Discovery& found, bool loopback) {
+  std::string note;
+  const auto add = [&](const std::string& part) {
+    if (!part.empty()) note += (note.empty() ? "" : "; ") + part;
+  };
+  if (is_functional(found.fabric.kind))
+    add(fmt::format(
+        "{} is a NIC in software: its figures show that the paths work, and are no measure of RDMA",
+        to_string(found.fabric.kind)));
+  add(found.memory_note);
+  if (loopback && found.memory != MemoryKind::host && found.gpu == found.peer_gpu)
+    add("both ends on one GPU: no place to measure staged latency");
+  return note;
 }
 
 int measure(const Command& command, const MeasureFlags& flags, const Invocation& invocation) {
@@ -188,7 +195,7 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
   }
   if (wants_list(benchmark_flags)) return 0;  // the library has printed it
   const std::exception_ptr failure =
-      hand_over(document, command, flags, benchmark_out, table_note(found),
+      hand_over(document, command, flags, benchmark_out, table_note(found, flags.loopback),
                 outcome.failure ? outcome.failure : shortfall(document, found, options));
   if (failure) std::rethrow_exception(failure);
   // A run that its time budget has cut short did what it was told; the result says that it is incomplete.

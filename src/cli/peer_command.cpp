@@ -35,6 +35,7 @@ benchmarks::MeasureOptions options_of(const Flags& flags, Suite suite) {
   options.memory = MemoryKind::cuda;
   options.fabric = read_fabric(flags.fabric);
   options.gpu = flags.gpu;
+  options.loopback = true;
   options.time_budget_s = flags.time_budget_s;
   return options;
 }

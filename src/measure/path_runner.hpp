@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gdrbench/error.hpp"
+#include "measure/gpu_nic.hpp"
 #include "measure/loops.hpp"
 #include "measure/runner.hpp"
 
@@ -74,6 +75,11 @@ class PathRunner final : public Runner {
 
   nlohmann::json describe() override {
     nlohmann::json described{{"wire", wire_.describe()}, {"path", path_.describe()}};
+    if (uses_verbs(plan_.c.path)) {
+      if (gpu_nic_.is_null())
+        gpu_nic_ = describe_gpu_nic(plan_.c, described["wire"].value("device", std::string()));
+      described.update(gpu_nic_);
+    }
     if (port_bytes_sent_) described["port_bytes_sent"] = *port_bytes_sent_;
     return described;
   }
@@ -121,6 +127,7 @@ class PathRunner final : public Runner {
   W wire_;
   Payload payload_;
   P path_;
+  nlohmann::json gpu_nic_;                        ///< made by the first describe() of a verbs path
   std::optional<std::uint64_t> port_bytes_sent_;  ///< in the last run, by the NIC's port, headers included
 };
 

@@ -112,10 +112,18 @@ std::string local_blocks(const ResultDocument& document, std::size_t width) {
   for (const LocalCrossover& one : document.local_crossovers)
     text += fmt::format("{}, {}: {}\n", one.what, values_of(one.labels),
                         one.from_bytes ? "from " + format_size(*one.from_bytes) : std::string("nowhere"));
+  // What shares a reason shares a paragraph.
+  std::vector<LocalSkipped> skipped;
   for (const LocalSkipped& one : document.local_skipped) {
-    const std::string lead = one.what + " skipped: ";
-    text += wrap(lead, words(one.reason), {.indent = display_width(lead), .width = width});
+    const auto same = std::find_if(skipped.begin(), skipped.end(),
+                                   [&](const LocalSkipped& known) { return known.reason == one.reason; });
+    if (same == skipped.end())
+      skipped.push_back(one);
+    else
+      same->what += ", " + one.what;
   }
+  for (const LocalSkipped& one : skipped)
+    text += wrap(one.what + " skipped: ", words(one.reason), {.indent = 2, .width = width});
   return text;
 }
 
