@@ -79,13 +79,7 @@ class Subject {
                                 .gpu = options.gpu,
                                 .pin_for_gpu = kind.kind != MemoryKind::host});
     copier_.emplace(kind.kind, options.gpu, false);
-    try {
-      register_once();
-    } catch (const SystemError& error) {  // other sizes and kinds may do: the limit on locked memory
-      throw Unavailable(error.what());
-    } catch (const CudaError& error) {
-      throw Unavailable(error.what());
-    }
+    register_once();
   }
 
   LocalRun measure(std::uint64_t iterations) {
@@ -150,6 +144,18 @@ class Subject {
   std::optional<Copier> copier_;
 };
 
+// What is too large for the memory, or for the limit on locked memory, leaves other sizes and kinds possible.
+std::shared_ptr<Subject> make_subject(const Kind& kind, const RegistrationOptions& options,
+                                      std::uint64_t size) {
+  try {
+    return std::make_shared<Subject>(kind, options, size);
+  } catch (const SystemError& error) {
+    throw Unavailable(error.what());
+  } catch (const CudaError& error) {
+    throw Unavailable(error.what());
+  }
+}
+
 std::vector<LocalResult> results_of(const Kind& kind, std::uint64_t size) {
   std::vector<LocalResult> results;
   for (const char* what : {"register", "deregister", "copy"}) {
@@ -185,7 +191,7 @@ std::vector<LocalCase> registration_cases(const RegistrationOptions& options) {
                        .skipped_as = fmt::format("{} {}", kind.memory, kind.registration),
                        .results = results_of(kind, size),
                        .prepare = [kind, options, size]() -> LocalMeasure {
-                         auto subject = std::make_shared<Subject>(kind, options, size);
+                         const auto subject = make_subject(kind, options, size);
                          return [subject](std::uint64_t n) { return subject->measure(n); };
                        }});
   return cases;
