@@ -1,5 +1,7 @@
 #include "benchmarks/gpu_choice.hpp"
 
+#include <algorithm>
+
 namespace gdrbench::benchmarks {
 namespace {
 
