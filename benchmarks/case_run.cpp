@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "gdrbench/error.hpp"
+#include "benchmarks/library.hpp"
 
 namespace gdrbench::benchmarks {
 namespace {
@@ -11,13 +11,6 @@ namespace {
 std::uint64_t fresh_seed() {
   static std::mt19937_64 generator{std::random_device{}()};
   return generator();
-}
-
-// Counted as run: the library aborts (ComputeStats) when the repetitions of a case differ in their
-// iterations, those that were skipped included.
-void skip(benchmark::State& state, const std::string& why) {
-  state.KeepRunningBatch(state.max_iterations);
-  state.SkipWithError(why.c_str());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "benchmarks/gpu_choice.hpp"
 #include "benchmarks/plan.hpp"
 #include "gdrbench/error.hpp"
 
@@ -154,6 +155,15 @@ Discovery discover(Session& session, const json& this_end, const MeasureOptions&
   Discovery found;
   choose_memory(found, this_end, session.peer(), options);
   const std::string no_device = choose_devices(found, this_end, session.peer(), options);
+  const GpuChoice gpus = choose_gpus({.here = gpu_distances(this_end, found.device),
+                                      .there = gpu_distances(session.peer(), found.peer_device),
+                                      .asked = options.gpu,
+                                      .peer_asked = options.peer_gpu,
+                                      .one_node = options.loopback});
+  found.gpu = gpus.gpu;
+  found.peer_gpu = gpus.peer_gpu;
+  const std::string ours = gpu_uuid(this_end, found.gpu);
+  found.shares_gpu = !ours.empty() && ours == gpu_uuid(session.peer(), found.peer_gpu);
   for (const Path path : options.paths) {
     const std::string reason =
         uses_verbs(path) && !no_device.empty() ? no_device : try_path(session, path, found, options);

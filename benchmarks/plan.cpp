@@ -34,7 +34,7 @@ Case make_case(const MeasureOptions& options, const Discovery& discovery) {
   c.depth = options.depth;
   c.queue_pairs = options.queue_pairs;
   c.footprint_bytes = options.footprint_bytes;
-  c.gpu = options.gpu;
+  c.gpu = discovery.gpu;
   c.shares_gpu = discovery.shares_gpu;
   c.staging = options.staging;
   c.verbs = options.verbs;
@@ -87,7 +87,7 @@ std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& d
 
 Case responder_case(const Case& c, const MeasureOptions& options, const Discovery& discovery) {
   Case other = c;
-  other.gpu = options.peer_gpu;
+  other.gpu = discovery.peer_gpu;
   other.verbs.device = discovery.peer_device;
   other.verbs.gid_index = options.peer_gid_index;
   return other;

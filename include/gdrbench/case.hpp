@@ -10,12 +10,15 @@
 namespace gdrbench {
 
 /// How the payload travels. A path is a staging policy over a wire.
-enum class Path { tcp, rdma, gdr, tcp_wire, rdma_wire };
+enum class Path { tcp, rdma, gdr, peer, tcp_wire, rdma_wire };
 enum class Op { send, write, write_imm, read };
 /// Where the payload starts and ends. With `host` it stands in for GPU memory: staging copies still happen.
 enum class MemoryKind { host, cuda, cuda_vmm };
-/// How GPU or host memory was made known to the NIC; `none` for sockets.
-enum class Registration { none, host, peermem, dmabuf };
+/// How GPU or host memory was made known to the NIC; `none` for sockets, `ipc` (no NIC) for the peer path.
+enum class Registration { none, host, peermem, dmabuf, ipc };
+/// Which way of registering GPU memory is taken; automatic: as dma-buf where there is one, else as peer
+/// memory.
+enum class RegisterBy { automatic, dmabuf, peermem };
 enum class FabricKind { none, hardware, soft_roce, softverbs };
 enum class Suite { latency, bandwidth, visible, overlap };
 /// What the GPUs of both ends compute beside an overlap case.
@@ -30,8 +33,6 @@ enum class Staging { automatic, pipelined, plain, pageable };
 /// What copies between GPU and bounce memory. kernel: one that stays on the GPU, for small pieces; gdrcopy:
 /// the CPU, through the GPU's BAR as mapped by that library.
 enum class CopyEngine { automatic, copy_engine, kernel, gdrcopy };
-/// How GPU memory is to be made known to the NIC. automatic: as a dma-buf, else as peer memory.
-enum class RegisterBy { automatic, dmabuf, peermem };
 /// Who moves the queue pairs to RTS: our control channel, or librdmacm.
 enum class ConnectBy { control, rdma_cm };
 
@@ -47,13 +48,16 @@ struct EnumNames;
   }
 
 GDRBENCH_ENUM_NAMES(Path, "path", {Path::tcp, "tcp"}, {Path::rdma, "rdma"}, {Path::gdr, "gdr"},
-                    {Path::tcp_wire, "tcp_wire"}, {Path::rdma_wire, "rdma_wire"});
+                    {Path::peer, "peer"}, {Path::tcp_wire, "tcp_wire"}, {Path::rdma_wire, "rdma_wire"});
 GDRBENCH_ENUM_NAMES(Op, "op", {Op::send, "send"}, {Op::write, "write"}, {Op::write_imm, "write_imm"},
                     {Op::read, "read"});
 GDRBENCH_ENUM_NAMES(MemoryKind, "memory", {MemoryKind::host, "host"}, {MemoryKind::cuda, "cuda"},
                     {MemoryKind::cuda_vmm, "cuda_vmm"});
 GDRBENCH_ENUM_NAMES(Registration, "registration", {Registration::none, "none"}, {Registration::host, "host"},
-                    {Registration::peermem, "peermem"}, {Registration::dmabuf, "dmabuf"});
+                    {Registration::peermem, "peermem"}, {Registration::dmabuf, "dmabuf"},
+                    {Registration::ipc, "ipc"});
+GDRBENCH_ENUM_NAMES(RegisterBy, "registration", {RegisterBy::automatic, "auto"},
+                    {RegisterBy::dmabuf, "dmabuf"}, {RegisterBy::peermem, "peermem"});
 GDRBENCH_ENUM_NAMES(FabricKind, "fabric", {FabricKind::none, "none"}, {FabricKind::hardware, "hardware"},
                     {FabricKind::soft_roce, "soft-roce"}, {FabricKind::softverbs, "softverbs"});
 GDRBENCH_ENUM_NAMES(Suite, "suite", {Suite::latency, "latency"}, {Suite::bandwidth, "bandwidth"},
@@ -69,8 +73,6 @@ GDRBENCH_ENUM_NAMES(CopyEngine, "staging engine", {CopyEngine::automatic, "auto"
                     {CopyEngine::copy_engine, "copy_engine"}, {CopyEngine::kernel, "kernel"},
                     {CopyEngine::gdrcopy, "gdrcopy"});
 GDRBENCH_ENUM_NAMES(ConnectBy, "connect", {ConnectBy::control, "control"}, {ConnectBy::rdma_cm, "rdma_cm"});
-GDRBENCH_ENUM_NAMES(RegisterBy, "registration", {RegisterBy::automatic, "auto"},
-                    {RegisterBy::dmabuf, "dmabuf"}, {RegisterBy::peermem, "peermem"});
 
 #undef GDRBENCH_ENUM_NAMES
 

@@ -84,9 +84,9 @@ struct GpuSummary {
   std::string unavailable;  ///< why there is no usable GPU, "" if there is
   int count = 0;
   std::string name;         ///< of the chosen GPU
+  std::string uuid;         ///< "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
   std::string driver;       ///< "580.159.04"
   std::string pci_address;  ///< "0000:bb:00.0"
-  std::string uuid;         ///< "GPU-0f3e…"
   bool gpu_direct_rdma = false;
   bool dmabuf = false;
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gdrbench/case.hpp"
@@ -32,6 +33,38 @@ struct CaseResult {
   std::vector<RunResult> repetitions;  ///< in the order they ran; paired with those of other paths
 };
 
+/// A repetition of what one end measures by itself: means over its iterations.
+struct LocalRepetition {
+  std::uint64_t iterations = 0;
+  double time_us = 0;                    ///< of one iteration, by this host's clock
+  std::optional<double> device_time_us;  ///< the same between CUDA events
+};
+
+/// Something measured within one end, without a peer.
+struct LocalResult {
+  std::string suite;  ///< "registration", "peer"
+  std::string what;   ///< "register", "copy"
+  std::vector<std::pair<std::string, std::string>>
+      labels;  ///< what tells it from the others: {"memory", "cuda"}
+  std::uint64_t size_bytes = 0;
+  bool moves_data = false;  ///< a rate can be told
+  std::vector<LocalRepetition> repetitions;
+};
+
+struct LocalSkipped {
+  std::string suite;
+  std::string what;  ///< "cuda_vmm dmabuf"
+  std::string reason;
+};
+
+/// The smallest measured size from which on, at all larger ones too, something is true; absent: nowhere.
+struct LocalCrossover {
+  std::string suite;
+  std::string what;  ///< "register and deregister below copy"
+  std::vector<std::pair<std::string, std::string>> labels;
+  std::optional<std::uint64_t> from_bytes;
+};
+
 struct SkippedPath {
   Path path = Path::gdr;
   std::string reason;
@@ -45,6 +78,9 @@ struct ResultDocument {
   nlohmann::json responder = nlohmann::json::object();  ///< Session::peer()
   std::vector<CaseResult> cases;
   std::vector<SkippedPath> skipped;
+  std::vector<LocalResult> local;
+  std::vector<LocalSkipped> local_skipped;
+  std::vector<LocalCrossover> local_crossovers;
   bool complete = false;
   std::string incomplete_reason;  ///< "interrupted", "time budget of 60 s used up", …; empty when complete
   nlohmann::json context = nlohmann::json::object();    ///< as Google Benchmark writes it
@@ -73,6 +109,13 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
 
 /// One row a case: percentiles, or rates, with the CPU cost of both ends. A block for each suite.
 std::string suite_table(const ResultDocument& document, const TableOptions& options);
+
+/// What was measured without a peer: a block for each suite, one row for all that shares labels and size,
+/// then crossovers and what was skipped. Empty without any.
+std::string local_blocks(const ResultDocument& document, std::size_t width = 100);
+
+/// The same with head and foot, for a document that holds nothing else.
+std::string local_table(const ResultDocument& document, const TableOptions& options);
 
 /// Writes a file that is complete or absent: into a temporary file of the same folder, synced, then renamed.
 /// Missing parent folders are made; a device or a pipe is written to directly. Throws SystemError

@@ -22,4 +22,8 @@ void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation);
 /// compare, and one for each suite.
 void add_measure_commands(CLI::App& app, Action& chosen, const Invocation& invocation);
 
+/// Within this node, without a server.
+void add_peer(CLI::App& app, Action& chosen, const Invocation& invocation);
+void add_registration(CLI::App& app, Action& chosen, const Invocation& invocation);
+
 }  // namespace gdrbench::cli

@@ -52,6 +52,8 @@ int run(int argc, char** argv) {
   cli::Action chosen;
   cli::add_serve(app, chosen, invocation);
   cli::add_measure_commands(app, chosen, invocation);
+  cli::add_peer(app, chosen, invocation);
+  cli::add_registration(app, chosen, invocation);
   if (!arguments.empty() && !arguments.back().starts_with("-")) check_command(app, arguments.back());
   try {
     app.parse(arguments);

@@ -18,6 +18,7 @@
 #include "cli/key.hpp"
 #include "cli/loopback.hpp"
 #include "cli/measure_options.hpp"
+#include "cli/results.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
 #include "gdrbench/session.hpp"
@@ -29,20 +30,6 @@ struct Command {
   const char* name;
   std::vector<Suite> suites;
   const char* help;
-};
-
-/// One line on standard error that is rewritten; nothing when that is no terminal.
-class Progress {
- public:
-  void operator()(std::size_t done, std::size_t total, const std::string& now) const {
-    if (terminal_) fmt::print(stderr, "\r\033[K[{}/{}] {}", done + 1, total, now);
-  }
-  ~Progress() {
-    if (terminal_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
 };
 
 ConnectOptions connect_options(const MeasureFlags& flags, const std::optional<LoopbackResponder>& responder) {
@@ -101,11 +88,6 @@ std::exception_ptr shortfall(const ResultDocument& document, const benchmarks::D
       "no case was measured: does --benchmark_filter match one, and is --benchmark_repetitions above 0?");
 }
 
-// Bytes that are not UTF-8, such as those of an odd file name in the command line, must not cost the file.
-std::string as_text(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
 // Writes all files that were asked for and the table. The files come first, so that they are kept even where
 // standard output is gone; each is tried whatever became of the others. Returns the failure to end with.
 std::exception_ptr hand_over(const ResultDocument& document, const Command& command,
@@ -152,12 +134,19 @@ FabricRequest fabric_request(const benchmarks::MeasureOptions& options) {
 }
 
 // What a reader of the table has to know to judge its figures.
-std::string table_note(const benchmarks::Discovery& found) {
-  if (!is_functional(found.fabric.kind)) return found.memory_note;
-  const std::string note =
-      fmt::format("{} is a NIC in software: its figures show that the paths work, and are no measure of RDMA",
-                  to_string(found.fabric.kind));
-  return found.memory_note.empty() ? note : note + "; " + found.memory_note;
+std::string table_note(const benchmarks::Discovery& found, bool loopback) {
+  std::string note;
+  const auto add = [&](const std::string& part) {
+    if (!part.empty()) note += (note.empty() ? "" : "; ") + part;
+  };
+  if (is_functional(found.fabric.kind))
+    add(fmt::format(
+        "{} is a NIC in software: its figures show that the paths work, and are no measure of RDMA",
+        to_string(found.fabric.kind)));
+  add(found.memory_note);
+  if (loopback && found.memory != MemoryKind::host && found.gpu == found.peer_gpu)
+    add("both ends on one GPU: no place to measure staged latency");
+  return note;
 }
 
 int measure(const Command& command, const MeasureFlags& flags, const Invocation& invocation) {
@@ -197,7 +186,7 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
 
   benchmarks::CampaignOutcome outcome;
   {
-    const Progress progress;
+    const ProgressLine progress;
     outcome = benchmarks::run_campaign(session, benchmarks::plan_points(options, found), options, found,
                                        {.benchmark_flags = benchmark_flags,
                                         .time_budget_s = options.time_budget_s,
@@ -206,7 +195,7 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
   }
   if (wants_list(benchmark_flags)) return 0;  // the library has printed it
   const std::exception_ptr failure =
-      hand_over(document, command, flags, benchmark_out, table_note(found),
+      hand_over(document, command, flags, benchmark_out, table_note(found, flags.loopback),
                 outcome.failure ? outcome.failure : shortfall(document, found, options));
   if (failure) std::rethrow_exception(failure);
   // A run that its time budget has cut short did what it was told; the result says that it is incomplete.

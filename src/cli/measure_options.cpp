@@ -134,9 +134,11 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
                   "RDMA device of this end (default: the first usable one, hardware first)")
       ->group(where);
   command.add_option("--peer-device", options.peer_device, "RDMA device of the other end")->group(where);
-  command.add_option("--gpu", options.gpu, "GPU of this end")->capture_default_str()->group(where);
-  command.add_option("--peer-gpu", options.peer_gpu, "GPU of the other end")
-      ->capture_default_str()
+  command.add_option("--gpu", options.gpu, "GPU of this end (default: nearest to its RDMA device)")
+      ->group(where);
+  command
+      .add_option("--peer-gpu", options.peer_gpu,
+                  "GPU of the other end (default: likewise; with --loopback another one than this end's)")
       ->group(where);
 
   const char* wire = "Queue pairs";
@@ -195,6 +197,7 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
   if (flags.memory) options.memory = from_name<MemoryKind>(*flags.memory);
   options.fabric = read_fabric(flags.fabric);
+  options.loopback = flags.loopback;
   options.staging.variant = from_name<Staging>(flags.staging);
   options.staging.engine = from_name<CopyEngine>(flags.engine);
   if (!is_pipelined(options.staging.variant) && options.staging.engine != CopyEngine::automatic)

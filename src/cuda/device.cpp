@@ -43,17 +43,6 @@ std::string driver_version() {
   return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
 }
 
-std::string uuid_of(int gpu) {
-  cudaDeviceProp properties{};
-  check_runtime(cudaGetDeviceProperties(&properties, gpu),
-                fmt::format("cudaGetDeviceProperties of GPU {}", gpu));
-  std::string text = "GPU";
-  for (int i = 0; i < 16; ++i)
-    text += fmt::format("{}{:02x}", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-                        static_cast<unsigned char>(properties.uuid.bytes[i]));
-  return text;
-}
-
 void require_gpu(int gpu) {
   if (!unavailable_reason().empty()) throw Unavailable(unavailable_reason());
   const int count = device_count();
@@ -79,6 +68,7 @@ DeviceInfo device_info(int gpu) {
                                                                              device_handle(gpu)),
                fmt::format("cuDeviceGetName of GPU {}", gpu));
   info.name = text.data();
+  info.uuid = device_uuid(gpu);
   check_runtime(cudaDeviceGetPCIBusId(text.data(), text.size() - 1, gpu),
                 fmt::format("cudaDeviceGetPCIBusId of GPU {}", gpu));
   info.pci_address = text.data();
@@ -87,7 +77,7 @@ DeviceInfo device_info(int gpu) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   info.driver = driver_version();
   const RdmaSupport support = rdma_support(gpu);
-  info.uuid = uuid_of(gpu);
+  info.uuid = device_uuid(gpu);
   info.gpu_direct_rdma = support.gpu_direct_rdma;
   info.dmabuf = support.dmabuf;
   info.vmm_rdma = support.vmm_rdma;
@@ -100,6 +90,18 @@ RdmaSupport rdma_support(int gpu) {
   return {.gpu_direct_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED),
           .dmabuf = device_has(gpu, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED),
           .vmm_rdma = device_has(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED)};
+}
+
+std::string device_uuid(int gpu) {
+  require_gpu(gpu);
+  CUuuid id{};
+  check_driver(driver_function<decltype(cuDeviceGetUuid)>("cuDeviceGetUuid")(&id, device_handle(gpu)),
+               fmt::format("cuDeviceGetUuid of GPU {}", gpu));
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < sizeof id.bytes; ++i)
+    text += fmt::format("{}{:02x}", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                        static_cast<unsigned char>(id.bytes[i]));
+  return text;
 }
 
 std::string_view WriteOrdering::name() const {

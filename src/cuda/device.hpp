@@ -14,9 +14,9 @@ struct RdmaSupport {
 
 struct DeviceInfo {
   std::string name;
+  std::string uuid;         ///< "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", as nvidia-smi writes it
   std::string driver;       ///< "580.159.04"; "CUDA 13.0" where the kernel module does not tell its version
   std::string pci_address;  ///< "0000:bb:00.0"
-  std::string uuid;         ///< "GPU-0f3e…", as nvidia-smi writes it
   bool gpu_direct_rdma = false;  ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
   bool dmabuf = false;           ///< CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
   bool vmm_rdma = false;         ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
@@ -43,6 +43,9 @@ struct WriteOrdering {
 };
 /// Throws as rdma_support.
 WriteOrdering write_ordering(int gpu);
+
+/// "GPU-…" as in DeviceInfo. Throws as device_info().
+std::string device_uuid(int gpu);
 
 /// Makes the GPU current for the calling thread. Throws Unavailable when it does not exist.
 void use_device(int gpu);

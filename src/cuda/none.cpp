@@ -4,8 +4,11 @@
 #include "cuda/device_memory.hpp"
 #include "cuda/dmabuf.hpp"
 #include "cuda/host_registration.hpp"
+#include "cuda/ipc.hpp"
 #include "cuda/load.hpp"
 #include "cuda/pattern.hpp"
+#include "cuda/peer_copy.hpp"
+#include "cuda/peer_link.hpp"
 #include "cuda/pinned_memory.hpp"
 #include "cuda/pointer.hpp"
 #include "cuda/resident.hpp"
@@ -37,6 +40,9 @@ int device_count() {
   return 0;
 }
 DeviceInfo device_info(int /*gpu*/) {
+  refuse();
+}
+std::string device_uuid(int /*gpu*/) {
   refuse();
 }
 RdmaSupport rdma_support(int /*gpu*/) {
@@ -185,5 +191,26 @@ Dmabuf::Dmabuf(int /*gpu*/, const std::byte* /*address*/, std::uint64_t /*length
   refuse();
 }
 Dmabuf::~Dmabuf() {}  // not trivial, as with the Toolkit
+
+IpcExport export_memory(int /*gpu*/, const std::byte* /*address*/) {
+  refuse();
+}
+void CloseIpcMemory::operator()(void* /*base*/) const noexcept {}
+ImportedMemory::ImportedMemory(int /*gpu*/, const IpcExport& /*exported*/) {
+  refuse();
+}
+PeerLink peer_link(int /*gpu*/, int /*other*/) {
+  refuse();
+}
+int find_gpu(const std::string& /*uuid*/) {
+  return -1;
+}
+PeerCopy::PeerCopy(int /*gpu*/, int /*other*/) {
+  refuse();
+}
+PeerCopy::Times PeerCopy::run(std::byte* /*destination*/, const std::byte* /*source*/,
+                              std::uint64_t /*length*/, std::uint64_t /*count*/) {
+  refuse();
+}
 
 }  // namespace gdrbench::cuda

@@ -14,10 +14,12 @@ cudaStream_t native(void* stream) {
 }
 
 constexpr cudaMemcpyKind native(CopyKind kind) {
+  if (kind == CopyKind::gpu_to_gpu) return cudaMemcpyDeviceToDevice;
   return kind == CopyKind::host_to_gpu ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
 }
 
 constexpr const char* describe(CopyKind kind) {
+  if (kind == CopyKind::gpu_to_gpu) return "between GPU memories";
   return kind == CopyKind::host_to_gpu ? "from host to GPU memory" : "from GPU to host memory";
 }
 

@@ -6,7 +6,8 @@
 
 namespace gdrbench::cuda {
 
-enum class CopyKind { host_to_gpu, gpu_to_host };
+/// gpu_to_gpu: both may be of other GPUs, or of another process, where they are mapped for the stream's.
+enum class CopyKind { host_to_gpu, gpu_to_host, gpu_to_gpu };
 
 struct DestroyStream {
   void operator()(void* stream) const noexcept;

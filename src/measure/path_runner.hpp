@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gdrbench/error.hpp"
+#include "measure/gpu_nic.hpp"
 #include "measure/gpu_writes.hpp"
 #include "measure/loops.hpp"
 #include "measure/runner.hpp"
@@ -27,6 +28,7 @@ class PathRunner final : public Runner {
         wire_(std::forward<WireArguments>(wire_arguments)...),
         payload_(pick(c, plan_.flow, payload)),
         path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {
+    held_ = payload_;
     const Buffer* const payload_memory =
         payload_.incoming ? payload_.incoming.get() : payload_.outgoing.get();
     if (c.path == Path::gdr && payload_memory != nullptr && payload_memory->view().on_gpu)
@@ -95,6 +97,11 @@ class PathRunner final : public Runner {
     if (gpu_writes_) described["gpu_writes"] = gpu_writes_->describe();
     if (sight_) described["observer"] = sight_->describe();
     if (load_) described["load"] = load_->describe();
+    if (uses_verbs(plan_.c.path)) {
+      if (gpu_nic_.is_null())
+        gpu_nic_ = describe_gpu_nic(plan_.c, described["wire"].value("device", std::string()));
+      described.update(gpu_nic_);
+    }
     if (port_bytes_sent_) described["port_bytes_sent"] = *port_bytes_sent_;
     return described;
   }
@@ -172,9 +179,11 @@ class PathRunner final : public Runner {
 
   LoopPlan plan_;
   bool initiator_;
+  Payload held_;  ///< the same as payload_: the memory outlives the wire, which has it registered
   W wire_;
   Payload payload_;
   P path_;
+  nlohmann::json gpu_nic_;                        ///< made by the first describe() of a verbs path
   std::optional<GpuWrites> gpu_writes_;           ///< where the wire works on GPU memory
   // These go first: their kernels must have ended before memory that they look at is freed.
   std::unique_ptr<Sight> sight_;

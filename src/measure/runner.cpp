@@ -1,9 +1,12 @@
 #include "measure/runner.hpp"
 
+#include <fmt/format.h>
+
 #include "gdrbench/error.hpp"
 #include "measure/path_runner.hpp"
 #include "path/direct.hpp"
 #include "path/staged.hpp"
+#include "wire/ipc_wire.hpp"
 #include "wire/tcp_wire.hpp"
 #include "wire/verbs_wire.hpp"
 
@@ -37,10 +40,27 @@ void refuse_impossible_load(const Case& c) {
     throw Unavailable("a load beside the transfer needs GPU memory, and the payload is in host memory");
 }
 
+// Before anything else of it, so that the reason is the same with and without a GPU.
+void refuse_over_ipc(const Case& c) {
+  if (c.op == Op::send || c.op == Op::write_imm)
+    throw Unavailable("the peer path moves data by write and read; use --op write or read");
+  if (c.suite == Suite::latency && c.op == Op::write)
+    throw Unavailable(
+        "the target of a plain write finds it by polling memory, which the CPU cannot do in GPU memory; the "
+        "latency of the peer path is that of --op read");
+  if (c.memory != MemoryKind::cuda)
+    throw Unavailable(fmt::format("the peer path is from GPU to GPU, in cudaMalloc memory; --memory is {}",
+                                  to_string(c.memory)));
+  if (c.completion == CompletionMode::event)
+    throw Unavailable(
+        "the peer path has no completion events: its copies are polled for; use --completion poll");
+}
+
 // Operations that this combination of path, memory and completion cannot express; see docs/methodology.md.
 void refuse_impossible(const Case& c) {
   if (c.suite == Suite::visible) refuse_impossible_visible(c);
   if (c.load != Load::none) refuse_impossible_load(c);
+  if (c.path == Path::peer) return refuse_over_ipc(c);
   if (target_polls_memory(c) && c.completion == CompletionMode::event)
     throw Unavailable(
         "a plain write raises no completion at its target, so there is no event to wait for; use "
@@ -85,6 +105,9 @@ std::unique_ptr<Runner> make_runner(const Case& c, Role role, Payload& payload) 
     case Path::gdr:
     case Path::rdma_wire:
       return over_verbs<path::Direct<wire::VerbsWire>>(c, role, payload);
+    case Path::peer:
+      return std::make_unique<PathRunner<wire::IpcWire, path::Direct<wire::IpcWire>>>(
+          c, role, payload, c.gpu, path::Direct<wire::IpcWire>::wire_limits(c));
   }
   throw UsageError("unknown path");
 }

@@ -16,6 +16,7 @@ GpuSummary gpu_summary(int gpu) {
     if (!summary.unavailable.empty()) return summary;
     const cuda::DeviceInfo device = cuda::device_info(gpu);
     summary.name = device.name;
+    summary.uuid = device.uuid;
     summary.driver = device.driver;
     summary.pci_address = device.pci_address;
     summary.uuid = device.uuid;

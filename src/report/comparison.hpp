@@ -16,8 +16,12 @@ struct PathPair {
   Path path;
   Path reference;
 };
-inline constexpr std::array<PathPair, 3> compared_pairs = {
-    {{Path::gdr, Path::rdma}, {Path::gdr, Path::tcp}, {Path::rdma, Path::tcp}}};
+inline constexpr std::array<PathPair, 6> compared_pairs = {{{Path::gdr, Path::rdma},
+                                                            {Path::gdr, Path::tcp},
+                                                            {Path::rdma, Path::tcp},
+                                                            {Path::peer, Path::gdr},
+                                                            {Path::peer, Path::rdma},
+                                                            {Path::peer, Path::tcp}}};
 
 /// A figure that paths are compared by.
 struct ComparedMetric {

@@ -51,7 +51,8 @@ std::string ratio_cell(std::span<const Figures> path, std::span<const Figures> r
 }
 
 std::optional<PathPair> shown_pair(const Points& points) {
-  for (const PathPair& pair : {PathPair{Path::gdr, Path::rdma}, PathPair{Path::rdma, Path::tcp}})
+  for (const PathPair& pair : {PathPair{Path::peer, Path::gdr}, PathPair{Path::peer, Path::rdma},
+                               PathPair{Path::gdr, Path::rdma}, PathPair{Path::rdma, Path::tcp}})
     if (points.ran(pair.path) && points.ran(pair.reference)) return pair;
   return std::nullopt;
 }

@@ -4,6 +4,7 @@
 #include "gdrbench/version.hpp"
 #include "report/comparison.hpp"
 #include "report/figures.hpp"
+#include "report/local_json.hpp"
 #include "report/overlap.hpp"
 
 namespace gdrbench {
@@ -179,6 +180,7 @@ nlohmann::ordered_json to_json(const ResultDocument& document) {
   own["ends"] = {{"initiator", document.initiator}, {"responder", document.responder}};
   own["cases"] = std::move(cases);
   own["skipped"] = std::move(skipped);
+  report::add_local(own, document);
   own["comparison"] = comparison_json(report::compare(report::Points(document)));
   own["complete"] = document.complete;
   own["incomplete_reason"] = or_null(document.incomplete_reason);

@@ -8,6 +8,8 @@
 #include "report/figures.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
+#include "session/printable.hpp"
+#include "topology/pci_path.hpp"
 
 namespace gdrbench::report {
 namespace {
@@ -32,6 +34,25 @@ std::string names_of(const ResultDocument& document, E Case::*field) {
     if (used) text += fmt::format("{}{}", text.empty() ? "" : ", ", entry.second);
   }
   return text.empty() ? text : fmt::format("{} {}", EnumNames<E>::what, text);
+}
+
+// "GPU 0 ↔ mlx5_0 PIX", where the proof of a verbs path tells it. The other end's words are not relied on.
+std::string place_text(const nlohmann::json& proof) {
+  if (!proof.is_object() || !proof.contains("gpu_nic_distance") || !proof.contains("gpu")) return "";
+  const nlohmann::json& distance = proof.at("gpu_nic_distance");
+  const nlohmann::json& gpu = proof.at("gpu");
+  const nlohmann::json device =
+      proof.value("wire", nlohmann::json::object()).value("device", nlohmann::json());
+  if (!distance.is_string() || !gpu.is_number_integer() || !device.is_string()) return "";
+  return fmt::format("GPU {} ↔ {} {}", gpu.get<int>(), session::printable(device.get<std::string>()),
+                     topology::to_string(topology::pci_distance(distance.get<std::string>())));
+}
+
+std::string places_text(const ResultDocument& document, const char* end) {
+  for (const CaseResult& result : document.cases)
+    if (result.proof.contains(end))
+      if (std::string text = place_text(result.proof.at(end)); !text.empty()) return text;
+  return "";
 }
 
 std::string repetitions_text(const ResultDocument& document) {
@@ -133,8 +154,11 @@ std::string auto_staging_text(const ResultDocument& document) {
 
 std::string table_head(const ResultDocument& document, const TableOptions& options) {
   std::vector<std::string> parts = {fabric_text(document.fabric), names_of(document, &Case::memory),
-                                    names_of(document, &Case::completion), settings_text(document)};
+                                    names_of(document, &Case::completion), settings_text(document),
+                                    places_text(document, "initiator")};
   if (!options.peer.empty()) parts.push_back("peer " + options.peer);
+  if (const std::string place = places_text(document, "responder"); !place.empty())
+    parts.push_back("peer " + place);
   std::erase(parts, "");
   return wrap(options.title + "      ", parts, {.separator = " · ", .indent = 2, .width = options.width});
 }

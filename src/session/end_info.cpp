@@ -10,6 +10,7 @@
 #include "gdrbench/memory.hpp"
 #include "gdrbench/session.hpp"
 #include "gdrbench/version.hpp"
+#include "topology/pci_path.hpp"
 #include "verbs/device_list.hpp"
 
 namespace gdrbench {
@@ -57,18 +58,52 @@ json describe_gpu() {
   } catch (const std::exception& fault) {
     gpu.unavailable = fault.what();
   }
-  return {{"backend", gpu.backend}, {"unavailable", gpu.unavailable},
-          {"count", gpu.count},     {"name", gpu.name},
-          {"driver", gpu.driver},   {"pci_address", gpu.pci_address},
-          {"uuid", gpu.uuid},       {"gpu_direct_rdma", gpu.gpu_direct_rdma},
+  return {{"backend", gpu.backend},
+          {"unavailable", gpu.unavailable},
+          {"count", gpu.count},
+          {"name", gpu.name},
+          {"driver", gpu.driver},
+          {"uuid", gpu.uuid},
+          {"pci_address", gpu.pci_address},
+          {"gpu_direct_rdma", gpu.gpu_direct_rdma},
           {"dmabuf", gpu.dmabuf}};
 }
 
-json describe_rdma() {
+// Each with its number, by which --gpu chooses. Empty where none can be used.
+json describe_gpus() {
+  json gpus = json::array();
+  try {
+    const int count = gpu_summary().count;
+    for (int index = 0; index < count; ++index) {
+      const GpuSummary gpu = gpu_summary(index);
+      gpus.push_back({{"index", index},
+                      {"name", gpu.name},
+                      {"uuid", gpu.uuid},
+                      {"pci_address", gpu.pci_address},
+                      {"numa_node", topology::numa_node(gpu.pci_address)}});
+    }
+  } catch (const std::exception&) {  // describe_gpu() has the reason
+  }
+  return gpus;
+}
+
+// Where the device sits; distances are told by this end, the only one that can see its buses.
+json with_place(json device, const json& gpus) {
+  const std::string address = topology::rdma_pci_address(device.at("name").get<std::string>());
+  device["pci_address"] = address;
+  device["numa_node"] = topology::numa_node(address);
+  device["gpu_distances"] = json::array();
+  for (const json& gpu : gpus)
+    device["gpu_distances"].push_back(
+        topology::to_string(topology::distance_between(gpu.at("pci_address").get<std::string>(), address)));
+  return device;
+}
+
+json describe_rdma(const json& gpus) {
   json rdma = {{"devices", json::array()}, {"unavailable", ""}};
   try {
     for (const verbs::DeviceInfo& device : verbs::list_devices())
-      rdma["devices"].push_back(verbs::to_json(device));
+      rdma["devices"].push_back(with_place(verbs::to_json(device), gpus));
     if (rdma["devices"].empty()) rdma["unavailable"] = verbs::no_device_reason();
   } catch (const std::exception& fault) {
     rdma["unavailable"] = fault.what();
@@ -81,6 +116,7 @@ json describe_rdma() {
 json describe_this_end() {
   utsname names{};
   uname(&names);
+  const json gpus = describe_gpus();
   return {{"version", version},
           {"commit", commit},
           {"host", names.nodename},
@@ -89,7 +125,8 @@ json describe_this_end() {
           {"memory_bytes", memory_bytes()},
           {"numa_nodes", numa_nodes()},
           {"gpu", describe_gpu()},
-          {"rdma", describe_rdma()}};
+          {"gpus", gpus},
+          {"rdma", describe_rdma(gpus)}};
 }
 
 }  // namespace gdrbench

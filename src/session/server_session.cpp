@@ -184,7 +184,8 @@ void ServerSession::send(const json& message) {
 std::chrono::milliseconds ServerSession::stall_limit(const Case& c) const {
   // The target of a NIC's write and read sees nothing move, however well the run goes; the control channel
   // still tells it of a client that ended.
-  const bool one_sided = uses_verbs(c.path) && (c.op == Op::write || c.op == Op::read);
+  const bool one_sided =
+      (uses_verbs(c.path) || c.path == Path::peer) && (c.op == Op::write || c.op == Op::read);
   return one_sided ? 10 * settings_.idle_limit : settings_.idle_limit;
 }
 

@@ -72,7 +72,8 @@ TEST_P(GpuWatcher, IsDoneAfterTheMessagesThatWereAskedFor) {
   message.send();
   EXPECT_EQ(message.seen_within(3, 100ms), 2U);
   message.watcher.stop();
-  EXPECT_FALSE(find_mismatch(message.target, {.length = size, .seed = seed})) << "the last byte was turned over once more";
+  EXPECT_FALSE(find_mismatch(message.target, {.length = size, .seed = seed}))
+      << "the last byte was turned over once more";
 }
 
 TEST_P(GpuWatcher, EndsWhenToldToThoughNothingCame) {

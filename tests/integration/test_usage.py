@@ -35,8 +35,8 @@ class Usage(TestCase):
 
     def test_an_unknown_name_is_refused_with_the_names_that_exist(self):
         for flag, accepted in {
-                "--paths": "tcp, rdma, gdr, tcp_wire, rdma_wire",
-                "--require": "tcp, rdma, gdr, tcp_wire, rdma_wire",
+                "--paths": "tcp, rdma, gdr, peer, tcp_wire, rdma_wire",
+                "--require": "tcp, rdma, gdr, peer, tcp_wire, rdma_wire",
                 "--op": "send, write, write_imm, read",
                 "--completion": "poll, event",
                 "--memory": "host, cuda, cuda_vmm",

@@ -281,6 +281,35 @@ TEST(Runner, lets_the_load_work_from_the_preparation_to_the_end_of_every_run) {
   }
 }
 
+TEST(Runner, says_what_the_peer_path_is_not_for) {
+  const auto reason = [](const Case& c) -> std::string {
+    Payload payload;
+    try {
+      make_runner(c, Role::initiator, payload);
+    } catch (const Unavailable& unavailable) {
+      return unavailable.what();
+    }
+    return "nothing was thrown";
+  };
+  Case c{.suite = Suite::bandwidth, .path = Path::peer, .op = Op::write, .memory = MemoryKind::cuda};
+  for (const Op op : {Op::send, Op::write_imm}) {
+    c.op = op;
+    EXPECT_EQ(reason(c), "the peer path moves data by write and read; use --op write or read");
+  }
+  c.op = Op::write;
+  for (const MemoryKind memory : {MemoryKind::host, MemoryKind::cuda_vmm}) {
+    c.memory = memory;
+    EXPECT_NE(reason(c).find("--memory is " + std::string(to_string(memory))), std::string::npos)
+        << reason(c);
+  }
+  c.memory = MemoryKind::cuda;
+  c.completion = CompletionMode::event;
+  EXPECT_NE(reason(c).find("--completion poll"), std::string::npos) << reason(c);
+  c.completion = CompletionMode::poll;
+  c.suite = Suite::latency;
+  EXPECT_NE(reason(c).find("--op read"), std::string::npos) << reason(c);
+}
+
 TEST(Runner, shares_payload_between_cases_and_grows_it) {
   Payload payload;
   const Case small{

@@ -16,6 +16,19 @@ using ::testing::Not;
 const TableOptions options = {
     .title = "gdrbench compare node-b", .peer = "node-b", .result_file = "out.json"};
 
+TEST(ComparisonTable, names_the_distance_of_gpu_and_nic_in_its_head) {
+  ResultDocument document = sample::three_paths();
+  for (CaseResult& result : document.cases)
+    if (result.test_case.path == Path::gdr)
+      result.proof = {
+          {"initiator", {{"gpu", 2}, {"gpu_nic_distance", "PIX"}, {"wire", {{"device", "mlx5_0"}}}}},
+          {"responder", {{"gpu", 0}, {"gpu_nic_distance", "\x1b[2J"}, {"wire", {{"device", "mlx5_1"}}}}}};
+  const std::string table = comparison_table(document, {.title = "gdrbench compare", .width = 300});
+  const std::string head = table.substr(0, table.find('\n'));
+  EXPECT_NE(head.find("GPU 2 ↔ mlx5_0 PIX"), std::string::npos) << head;
+  EXPECT_NE(head.find("peer GPU 0 ↔ mlx5_1 UNKNOWN"), std::string::npos) << "only known words: " << head;
+}
+
 TEST(ComparisonTable, shows_paths_side_by_side_with_ratio_marks_and_file) {
   EXPECT_EQ(comparison_table(sample::three_paths(), options),
             R"(gdrbench compare node-b      fabric soft-roce rxe0 (functional, not a performance result)

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "benchmarks/campaign.hpp"
+#include "benchmarks/peer_copies.hpp"
+#include "cli/commands.hpp"
+#include "cli/fabric.hpp"
+#include "cli/loopback.hpp"
+#include "cli/results.hpp"
+#include "gdrbench/error.hpp"
+#include "gdrbench/memory.hpp"
+#include "gdrbench/session.hpp"
+#include "gdrbench/size.hpp"
+
+namespace gdrbench::cli {
+namespace {
+
+struct Flags {
+  int gpu = 0;
+  std::optional<int> peer_gpu;
+  std::optional<std::string> sizes;
+  std::string fabric = "auto", out;
+  double time_budget_s = 60;
+};
+
+// One operation each: the latency of a write into GPU memory cannot be seen by a CPU, that of a read can.
+benchmarks::MeasureOptions options_of(const Flags& flags, Suite suite) {
+  benchmarks::MeasureOptions options;
+  options.suites = {suite};
+  options.paths = {Path::peer, Path::gdr, Path::rdma, Path::tcp};
+  options.ops = {suite == Suite::latency ? Op::read : Op::write};
+  if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
+  options.memory = MemoryKind::cuda;
+  options.fabric = read_fabric(flags.fabric);
+  options.gpu = flags.gpu;
+  options.loopback = true;
+  options.time_budget_s = flags.time_budget_s;
+  return options;
+}
+
+int default_peer(int gpu, int count) {
+  return count > 1 ? (gpu + 1) % count : gpu;
+}
+
+std::string note_of(const ResultDocument& document, int gpu, int peer_gpu, int count) {
+  std::string note;
+  if (gpu == peer_gpu)
+    note = count == 1 ? "one GPU: device-local copies stand in for GPU to GPU"
+                      : "both ends on one GPU: device-local copies stand in for GPU to GPU";
+  if (is_functional(document.fabric.kind))
+    note += fmt::format("{}{} is a NIC in software: gdr and rdma show that they work, not how fast a NIC is",
+                        note.empty() ? "" : "; ", to_string(document.fabric.kind));
+  return note;
+}
+
+int peer(const Flags& flags, const Invocation& invocation) {
+  if (!(flags.time_budget_s > 0)) throw UsageError("--time-budget must be more than 0 seconds");
+  benchmarks::MeasureOptions latency = options_of(flags, Suite::latency);
+  benchmarks::MeasureOptions bandwidth = options_of(flags, Suite::bandwidth);
+  provide_fabric({.fabric = latency.fabric, .devices = {}}, invocation.argv);
+  if (!flags.out.empty()) check_writable(flags.out);
+
+  const LoopbackResponder responder;  // before anything touches a GPU or an RDMA device
+  const GpuSummary summary = gpu_summary(flags.gpu);
+  if (!summary.unavailable.empty())
+    throw Unavailable(
+        fmt::format("gdrbench peer measures between the GPUs of this node: {}", summary.unavailable));
+  const int peer_gpu = flags.peer_gpu.value_or(default_peer(flags.gpu, summary.count));
+  latency.peer_gpu = bandwidth.peer_gpu = peer_gpu;
+
+  ConnectOptions connect;
+  connect.port = responder.port();
+  connect.key = responder.key();
+  Session session(connect);
+  ResultDocument document;
+  document.command = invocation.text;
+  document.initiator = describe_this_end();
+  document.responder = session.peer();
+  const benchmarks::Discovery found = benchmarks::discover(session, document.initiator, latency);
+  document.fabric = found.fabric;
+  document.skipped = found.skipped;
+  std::vector<benchmarks::Point> points = benchmarks::plan_points(latency, found);
+  for (benchmarks::Point& point : benchmarks::plan_points(bandwidth, found))
+    points.push_back(std::move(point));
+
+  // A tenth of the time goes to the copies within this process.
+  std::exception_ptr failure;
+  {
+    const ProgressLine progress;
+    benchmarks::CampaignOptions campaign{.benchmark_flags = invocation.benchmark_flags,
+                                         .time_budget_s = 0.9 * flags.time_budget_s,
+                                         .progress = std::ref(progress)};
+    failure = benchmarks::run_campaign(session, points, latency, found, campaign, document).failure;
+    campaign.time_budget_s = 0.1 * flags.time_budget_s;
+    if (!failure)
+      failure = benchmarks::run_local(
+          benchmarks::peer_copy_cases({.gpu = flags.gpu, .peer_gpu = peer_gpu, .sizes = latency.sizes}),
+          campaign, document);
+  }
+  if (!failure && document.cases.empty() && !document.skipped.empty())
+    failure = std::make_exception_ptr(Unavailable("no case could run: " + document.skipped.front().reason));
+  const TableOptions table{.title = fmt::format("gdrbench peer, GPU {} to GPU {}", flags.gpu, peer_gpu),
+                           .peer = "",
+                           .result_file = flags.out,
+                           .note = note_of(document, flags.gpu, peer_gpu, summary.count)};
+  hand_over(document, flags.out, comparison_table(document, table) + local_blocks(document), failure);
+  return static_cast<int>(ExitStatus::done);
+}
+
+}  // namespace
+
+void add_peer(CLI::App& app, Action& chosen, const Invocation& invocation) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "peer", "GPU to GPU within this node: straight (NVLink, PCIe), through the NIC, and through TCP");
+  command->add_option("--gpu", flags->gpu, "GPU of the initiator")->capture_default_str();
+  command->add_option("--peer-gpu", flags->peer_gpu, "GPU of the responder (default: the next one)");
+  command->add_option("--sizes", flags->sizes, "Message sizes: 8,4k,1M or 8:64M:x2");
+  command->add_option("--fabric", flags->fabric, fabric_help)->capture_default_str();
+  command->add_option("--time-budget", flags->time_budget_s, "Seconds for the whole run")
+      ->capture_default_str();
+  command->add_option("--out", flags->out, "Write the result file (JSON)");
+  command->footer("Every --benchmark_* flag goes to Google Benchmark.");
+  command->callback([=, &chosen] { chosen = [=] { return peer(*flags, invocation); }; });
+}
+
+}  // namespace gdrbench::cli

@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "benchmarks/registration.hpp"
+#include "cli/commands.hpp"
+#include "cli/fabric.hpp"
+#include "cli/results.hpp"
+#include "gdrbench/error.hpp"
+#include "gdrbench/session.hpp"
+#include "gdrbench/size.hpp"
+#include "verbs/device_list.hpp"
+
+namespace gdrbench::cli {
+namespace {
+
+struct Flags {
+  std::optional<std::string> sizes;
+  std::string fabric = "auto", device, out;
+  int gpu = 0;
+  double time_budget_s = 60;
+};
+
+// The device that is asked for, or the first that can be used, hardware first.
+const verbs::DeviceInfo* choose(const std::vector<verbs::DeviceInfo>& devices, const Flags& flags,
+                                const std::optional<FabricKind>& fabric) {
+  const verbs::DeviceInfo* found = nullptr;
+  for (const verbs::DeviceInfo& device : devices) {
+    const bool wanted =
+        flags.device.empty() ? !fabric || *fabric == device.fabric : device.name == flags.device;
+    if (!wanted || !device.unusable.empty()) continue;
+    if (found == nullptr || (found->fabric != FabricKind::hardware && device.fabric == FabricKind::hardware))
+      found = &device;
+  }
+  return found;
+}
+
+int registration(const Flags& flags, const Invocation& invocation) {
+  const std::optional<FabricKind> fabric = read_fabric(flags.fabric);
+  if (!(flags.time_budget_s > 0)) throw UsageError("--time-budget must be more than 0 seconds");
+  benchmarks::RegistrationOptions options{.sizes = {}, .device = "", .no_device = "", .gpu = flags.gpu};
+  if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
+  const std::string no_softverbs =
+      provide_fabric({.fabric = fabric, .devices = {flags.device}}, invocation.argv);
+  if (!flags.out.empty()) check_writable(flags.out);
+
+  ResultDocument document;
+  document.command = invocation.text;
+  document.initiator = describe_this_end();
+  const std::vector<verbs::DeviceInfo> devices = verbs::list_devices();
+  if (const verbs::DeviceInfo* device = choose(devices, flags, fabric)) {
+    options.device = device->name;
+    document.fabric = {.kind = device->fabric,
+                       .device = device->name,
+                       .link_layer = device->link_layer,
+                       .active_mtu = device->active_mtu,
+                       .gid_index = std::nullopt,
+                       .link_bytes_per_second = static_cast<double>(device->link_bytes_per_second)};
+  } else {
+    options.no_device =
+        fmt::format("no RDMA device that was asked for; there: {}", offered_devices(no_softverbs));
+  }
+
+  document.complete = true;
+  std::exception_ptr failure;
+  {
+    const ProgressLine progress;
+    failure = benchmarks::run_local(benchmarks::registration_cases(options),
+                                    {.benchmark_flags = invocation.benchmark_flags,
+                                     .time_budget_s = flags.time_budget_s,
+                                     .progress = std::ref(progress)},
+                                    document);
+  }
+  document.local_crossovers = benchmarks::registration_crossovers(document.local);
+  if (document.local.empty() && !failure && !document.local_skipped.empty())
+    failure = std::make_exception_ptr(
+        Unavailable("nothing can be registered here: " + document.local_skipped.front().reason));
+  const bool functional = is_functional(document.fabric.kind);
+  const std::string note = functional
+                               ? fmt::format("{} is a NIC in software: its times say nothing of a NIC's",
+                                             to_string(document.fabric.kind))
+                               : "";
+  hand_over(
+      document, flags.out,
+      local_table(document,
+                  {.title = "gdrbench registration", .peer = "", .result_file = flags.out, .note = note}),
+      failure);
+  return static_cast<int>(ExitStatus::done);
+}
+
+}  // namespace
+
+void add_registration(CLI::App& app, Action& chosen, const Invocation& invocation) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "registration", "Time to register memory with the RDMA device, against the copy that it saves");
+  command->add_option("--sizes", flags->sizes, "Sizes: 4k,1M or 4k:1G:x4 (the default)");
+  command->add_option("--fabric", flags->fabric, fabric_help)->capture_default_str();
+  command->add_option("--device", flags->device,
+                      "RDMA device (default: the first usable one, hardware first)");
+  command->add_option("--gpu", flags->gpu, "GPU whose memory is registered")->capture_default_str();
+  command->add_option("--time-budget", flags->time_budget_s, "Seconds for the whole run")
+      ->capture_default_str();
+  command->add_option("--out", flags->out, "Write the result file (JSON)");
+  command->footer("Every --benchmark_* flag goes to Google Benchmark.");
+  command->callback([=, &chosen] { chosen = [=] { return registration(*flags, invocation); }; });
+}
+
+}  // namespace gdrbench::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+/// Where devices sit on the machine's PCI buses, as sysfs tells it. `root` stands in for "/" in the tests.
+namespace gdrbench::topology {
+
+/// What lies between two PCI functions, nearest first; the classes of `nvidia-smi topo -m`.
+/// pix: one switch or bridge at most; pxb: several, but no host bridge; phb: a host bridge, that of both;
+/// node: host bridges of one NUMA node; sys: the link between NUMA nodes; unknown: sysfs does not tell.
+enum class PciDistance { pix, pxb, phb, node, sys, unknown };
+
+/// "PIX" … "SYS", "UNKNOWN".
+std::string_view to_string(PciDistance distance);
+/// The same backwards; unknown for any other text.
+PciDistance pci_distance(std::string_view name);
+
+/// Between two functions, "0000:bb:00.0". Unknown when one of them is not in sysfs, an empty address for one.
+PciDistance distance_between(const std::string& address, const std::string& other,
+                             const std::filesystem::path& root = "/");
+
+/// NUMA node of the function; −1 where the kernel does not tell.
+int numa_node(const std::string& address, const std::filesystem::path& root = "/");
+
+/// PCI address of an RDMA device, "0000:bc:00.0"; empty for software devices, which have none.
+std::string rdma_pci_address(const std::string& device, const std::filesystem::path& root = "/");
+
+}  // namespace gdrbench::topology
