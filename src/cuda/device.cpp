@@ -128,6 +128,13 @@ void use_device(int gpu) {
                 "a GPU in exclusive mode that another process holds, or one out of memory, refuses this");
 }
 
+void share_multiprocessors(const void* kernel) {
+  check_runtime(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                     cudaSharedmemCarveoutMaxShared),
+                "setting how a kernel divides a multiprocessor's memory",
+                "this build may hold no code for a GPU of this age");
+}
+
 void flush_rdma_writes(int gpu) {
   use_device(gpu);
   const WriteOrdering ordering = write_ordering(gpu);

@@ -50,6 +50,11 @@ std::string device_uuid(int gpu);
 /// Makes the GPU current for the calling thread. Throws Unavailable when it does not exist.
 void use_device(int gpu);
 
+/// For kernels that run beside others for long: all ask for the same division of a multiprocessor into L1 and
+/// shared memory, since one that asks for another has to wait until the multiprocessor is empty. Loads the
+/// kernel, on the current GPU. Throws CudaError.
+void share_multiprocessors(const void* kernel);
+
 /// Makes what a NIC has written to the GPU's memory visible to copies and kernels that follow. Costs nothing
 /// on devices whose write ordering covers their own reads. Throws CudaError.
 void flush_rdma_writes(int gpu);

@@ -9,7 +9,8 @@
 namespace gdrbench::cuda {
 namespace {
 
-constexpr unsigned block_threads = 512;
+// Half of what a multiprocessor holds, so that others find room there.
+constexpr unsigned block_threads = 1024;
 constexpr std::uint64_t buffer_bytes = std::uint64_t{512} << 20;
 constexpr std::uint64_t unit_bytes = 1 << 20;
 constexpr unsigned unit_vectors = unit_bytes / sizeof(uint4);
@@ -88,13 +89,13 @@ unsigned attribute(int gpu, cudaDeviceAttr which, const char* tried) {
   return static_cast<unsigned>(value);
 }
 
+// A block a multiprocessor, but for one: kernels that ask for another division of its memory into L1 and
+// shared memory wait until a multiprocessor is empty, among them the driver's own for small copies.
 unsigned blocks_for(int gpu) {
   use_device(gpu);
   const unsigned processors =
       attribute(gpu, cudaDevAttrMultiProcessorCount, "reading cudaDevAttrMultiProcessorCount");
-  const unsigned threads = attribute(gpu, cudaDevAttrMaxThreadsPerMultiProcessor,
-                                     "reading cudaDevAttrMaxThreadsPerMultiProcessor");
-  return processors * std::max(threads / 2 / block_threads, 1U);
+  return std::max(processors, 2U) - 1;
 }
 
 }  // namespace
@@ -103,9 +104,8 @@ GpuLoad::GpuLoad(int gpu, LoadKind kind) : blocks_(blocks_for(gpu)), kernel_(gpu
   if (kind != LoadKind::memory) return;
   buffer_.emplace(gpu, buffer_bytes);
   Stream stream(gpu);
-  check_runtime(
-      cudaMemsetAsync(buffer_->address(), 0, buffer_bytes, static_cast<cudaStream_t>(stream.get())),
-      "clearing GPU memory");
+  check_runtime(cudaMemsetAsync(buffer_->address(), 0, buffer_bytes, static_cast<cudaStream_t>(stream.get())),
+                "clearing GPU memory");
   stream.wait();
 }
 

@@ -13,8 +13,8 @@ enum class LoadKind {
   memory,   ///< reads through 512 MiB of the GPU's memory, more than its caches hold
 };
 
-/// A kernel that keeps every SM of a GPU busy and counts what it gets done. It takes half of the threads that
-/// an SM can hold, so that other kernels find room beside it.
+/// A kernel that keeps every SM of a GPU but one busy, with half of the threads that an SM can hold, so that
+/// other kernels find room, and counts what it gets done.
 class GpuLoad {
  public:
   /// Throws Unavailable, CudaError.

@@ -63,6 +63,9 @@ void force_flush(int /*gpu*/) {
 void use_device(int /*gpu*/) {
   refuse();
 }
+void share_multiprocessors(const void* /*kernel*/) {
+  refuse();
+}
 void flush_rdma_writes(int /*gpu*/) {
   refuse();
 }

@@ -35,6 +35,7 @@ ResidentKernel::ResidentKernel(int gpu, const void* kernel, std::size_t words)
   cudaFuncAttributes attributes{};
   check_runtime(cudaFuncGetAttributes(&attributes, kernel), fmt::format("loading a kernel on GPU {}", gpu),
                 "this build may hold no code for a GPU of this age");
+  share_multiprocessors(kernel);
   const std::size_t bytes = first_word + words * sizeof(std::uint64_t);
   void* shared = nullptr;
   check_runtime(cudaHostAlloc(&shared, bytes, cudaHostAllocMapped | cudaHostAllocPortable),

@@ -102,7 +102,10 @@ __global__ void __launch_bounds__(threads) copy_to_gpu(std::byte* memory, std::u
 }  // namespace
 
 ResidentCopy::ResidentCopy(int gpu, CopyKind kind)
-    : gpu_(gpu), kind_(kind), memory_(gpu, counter_offset + sizeof(Word)), stream_(gpu) {}
+    : gpu_(gpu), kind_(kind), memory_(gpu, counter_offset + sizeof(Word)), stream_(gpu) {
+  for (auto* const kernel : {copy_to_host, copy_to_gpu})
+    share_multiprocessors(reinterpret_cast<const void*>(kernel));
+}
 
 void ResidentCopy::start(std::uint64_t next) {
   use_device(gpu_);

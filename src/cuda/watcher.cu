@@ -11,13 +11,13 @@ constexpr unsigned warp_threads = 32;
 // flag, since each look crosses the bus and would delay what the first one is to see.
 __global__ void watch(volatile unsigned char* tail, unsigned char expected, unsigned long long messages,
                       const volatile unsigned* stop, volatile unsigned long long* seen) {
-  __shared__ volatile unsigned over;
+  __shared__ unsigned over;  // by atomics alone, since the warps do not wait for each other
   if (threadIdx.x == 0) over = 0;
   __syncthreads();
   if (threadIdx.x == 0) {
     const auto turned = static_cast<unsigned char>(~expected);
     unsigned long long count = 0;
-    while (count < messages && over == 0) {
+    while (count < messages && atomicAdd(&over, 0U) == 0) {
       if (*tail != expected) continue;
       *tail = turned;
       // What is read after this is no older than the byte; and the host, once it knows, may have the next
@@ -25,10 +25,10 @@ __global__ void watch(volatile unsigned char* tail, unsigned char expected, unsi
       __threadfence_system();
       *seen = ++count;
     }
-    over = 1;
+    atomicExch(&over, 1U);
   } else if (threadIdx.x == warp_threads) {
-    while (over == 0) {
-      if (*stop != 0) over = 1;
+    while (atomicAdd(&over, 0U) == 0) {
+      if (*stop != 0) atomicExch(&over, 1U);
       __nanosleep(5000);
     }
   }

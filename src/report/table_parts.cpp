@@ -134,7 +134,8 @@ std::string busy_text(const ResultDocument& document) {
       least_pct, may_sleep ? "; try --completion event" : "");
 }
 
-// "8 B kernel · 8 MiB copy_engine in chunks of 4 MiB": what `auto` chose at the initiator.
+// "latency 8 B kernel · bandwidth 8 MiB copy_engine in chunks of 4 MiB (rdma)": what `auto` chose at the
+// initiator.
 std::string auto_staging_text(const ResultDocument& document) {
   std::vector<std::string> choices;
   for (const CaseResult& result : document.cases) {
@@ -142,9 +143,9 @@ std::string auto_staging_text(const ResultDocument& document) {
     if (!is_staged(c.path) || c.staging.variant != Staging::automatic || c.memory == MemoryKind::host)
       continue;
     const auto engine = result.proof.value("/initiator/path/copy_engine"_json_pointer, std::string());
-    std::string choice = fmt::format("{} {}", format_size(c.size_bytes), engine);
+    std::string choice = fmt::format("{} {} {}", to_string(c.suite), format_size(c.size_bytes), engine);
     if (c.staging.chunk_bytes < c.size_bytes)
-      choice += fmt::format(" in chunks of {}", format_size(c.staging.chunk_bytes));
+      choice += fmt::format(" in chunks of {} ({})", format_size(c.staging.chunk_bytes), to_string(c.path));
     if (std::find(choices.begin(), choices.end(), choice) == choices.end()) choices.push_back(choice);
   }
   return fmt::format("{}", fmt::join(choices, " · "));
