@@ -165,7 +165,7 @@ struct Case {
                                   << 20;  ///< payload buffers rotate through at least this much memory
   int gpu = 0;
   bool shares_gpu = false;  ///< both ends run on one GPU, whose kernels then take turns
-  Load load = Load::none;  ///< overlap
+  Load load = Load::none;   ///< overlap
   StagingOptions staging{};
   VerbsOptions verbs{};
   bool operator==(const Case&) const = default;

@@ -183,8 +183,8 @@ class PathRunner final : public Runner {
   W wire_;
   Payload payload_;
   P path_;
-  nlohmann::json gpu_nic_;                        ///< made by the first describe() of a verbs path
-  std::optional<GpuWrites> gpu_writes_;           ///< where the wire works on GPU memory
+  nlohmann::json gpu_nic_;               ///< made by the first describe() of a verbs path
+  std::optional<GpuWrites> gpu_writes_;  ///< where the wire works on GPU memory
   // These go first: their kernels must have ended before memory that they look at is freed.
   std::unique_ptr<Sight> sight_;
   std::unique_ptr<LoadMeter> load_;
