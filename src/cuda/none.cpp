@@ -149,9 +149,8 @@ void PatternKernels::start_checking(const PatternRanges& /*ranges*/) {
   refuse();
 }
 
-void FreeMappedMemory::operator()(void* /*memory*/) const noexcept {}
 ResidentKernel::ResidentKernel(int gpu, const void* kernel, std::size_t words)
-    : gpu_(gpu), kernel_(kernel), words_(words) {
+    : gpu_(gpu), kernel_(kernel), words_(words), shared_(gpu, 0) {
   refuse();
 }
 ResidentKernel::~ResidentKernel() {}

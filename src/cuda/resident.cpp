@@ -25,26 +25,10 @@ void set_flag(void* shared, unsigned value) {
 
 }  // namespace
 
-void FreeMappedMemory::operator()(void* memory) const noexcept {
-  log_runtime_failure(cudaFreeHost(memory), "freeing pinned memory");
-}
-
 ResidentKernel::ResidentKernel(int gpu, const void* kernel, std::size_t words)
-    : gpu_(gpu), kernel_(kernel), words_(words) {
+    : gpu_(gpu), kernel_(kernel), words_(words), shared_(gpu, first_word + words * sizeof(std::uint64_t)) {
   use_device(gpu);
-  cudaFuncAttributes attributes{};
-  check_runtime(cudaFuncGetAttributes(&attributes, kernel), fmt::format("loading a kernel on GPU {}", gpu),
-                "this build may hold no code for a GPU of this age");
   share_multiprocessors(kernel);
-  const std::size_t bytes = first_word + words * sizeof(std::uint64_t);
-  void* shared = nullptr;
-  check_runtime(cudaHostAlloc(&shared, bytes, cudaHostAllocMapped | cudaHostAllocPortable),
-                fmt::format("cudaHostAlloc of {} bytes", bytes));
-  shared_.reset(shared);
-  std::memset(shared, 0, bytes);
-  void* on_gpu = nullptr;
-  check_runtime(cudaHostGetDevicePointer(&on_gpu, shared, 0), "cudaHostGetDevicePointer");
-  on_gpu_ = static_cast<std::byte*>(on_gpu);
   int lowest = 0, highest = 0;
   check_runtime(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
   cudaStream_t stream = nullptr;
@@ -55,7 +39,7 @@ ResidentKernel::ResidentKernel(int gpu, const void* kernel, std::size_t words)
 
 ResidentKernel::~ResidentKernel() {
   if (!running_) return;
-  set_flag(shared_.get(), 1);
+  set_flag(shared_.address(), 1);
   log_runtime_failure(cudaStreamSynchronize(native(stream_.get())), "ending a kernel");
 }
 
@@ -63,7 +47,7 @@ void ResidentKernel::launch(unsigned blocks, unsigned threads, void** arguments)
   stop();
   use_device(gpu_);
   std::memset(address_of_word(0), 0, words_ * sizeof(std::uint64_t));
-  set_flag(shared_.get(), 0);
+  set_flag(shared_.address(), 0);
   check_runtime(cudaLaunchKernel(kernel_, dim3(blocks), dim3(threads), arguments, 0, native(stream_.get())),
                 fmt::format("starting a kernel of {} blocks of {} threads on GPU {}", blocks, threads, gpu_));
   running_ = true;
@@ -72,7 +56,7 @@ void ResidentKernel::launch(unsigned blocks, unsigned threads, void** arguments)
 void ResidentKernel::stop() {
   if (!running_) return;
   running_ = false;
-  set_flag(shared_.get(), 1);
+  set_flag(shared_.address(), 1);
   check_runtime(cudaStreamSynchronize(native(stream_.get())), "ending a kernel");
 }
 
@@ -87,15 +71,15 @@ std::uint64_t ResidentKernel::word(std::size_t index) const {
 }
 
 const unsigned* ResidentKernel::stop_flag() const {
-  return reinterpret_cast<const unsigned*>(on_gpu_);
+  return reinterpret_cast<const unsigned*>(shared_.address());
 }
 
 unsigned long long* ResidentKernel::counters() const {
-  return reinterpret_cast<unsigned long long*>(on_gpu_ + first_word);
+  return reinterpret_cast<unsigned long long*>(address_of_word(0));
 }
 
 std::byte* ResidentKernel::address_of_word(std::size_t index) const {
-  return static_cast<std::byte*>(shared_.get()) + first_word + index * sizeof(std::uint64_t);
+  return shared_.address() + first_word + index * sizeof(std::uint64_t);
 }
 
 }  // namespace gdrbench::cuda

@@ -4,13 +4,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "cuda/pinned_memory.hpp"
 #include "cuda/stream.hpp"
 
 namespace gdrbench::cuda {
-
-struct FreeMappedMemory {
-  void operator()(void* memory) const noexcept;
-};
 
 /// A kernel that stays on the GPU while the host works, and tells the host how far it is through memory of
 /// the host that the GPU writes to. It ends when told to, at the latest in the destructor.
@@ -47,8 +44,7 @@ class ResidentKernel {
   int gpu_;
   const void* kernel_;
   std::size_t words_;
-  std::unique_ptr<void, FreeMappedMemory> shared_;
-  std::byte* on_gpu_ = nullptr;  ///< `shared_` as the GPU addresses it
+  PinnedMemory shared_;
   std::unique_ptr<void, DestroyStream> stream_;
   bool running_ = false;
 };

@@ -86,7 +86,7 @@ class PathRunner final : public Runner {
   }
 
   std::string verify() override {
-    const std::string fault = first_wrong_byte();
+    std::string fault = first_wrong_byte();
     // Not before: it would help data to become visible that kernels did not see.
     if (gpu_writes_) gpu_writes_->time_flush();
     return fault;

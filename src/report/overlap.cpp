@@ -30,12 +30,12 @@ const CaseResult* find(const ResultDocument& document, const Case& wanted) {
 
 std::vector<Load> loads_in(const ResultDocument& document) {
   std::vector<Load> loads;
-  for (const auto& [load, name] : EnumNames<Load>::names)
-    if (load != Load::none &&
+  for (const auto& named : EnumNames<Load>::names)
+    if (named.first != Load::none &&
         std::any_of(document.cases.begin(), document.cases.end(), [&](const auto& result) {
-          return result.test_case.load == load && !result.repetitions.empty();
+          return result.test_case.load == named.first && !result.repetitions.empty();
         }))
-      loads.push_back(load);
+      loads.push_back(named.first);
   return loads;
 }
 
