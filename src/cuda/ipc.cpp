@@ -33,8 +33,7 @@ IpcExport export_memory(int gpu, const std::byte* address) {
   check_driver(driver_function<decltype(cuMemGetAddressRange)>("cuMemGetAddressRange")(&base, &length, first),
                fmt::format("looking for the allocation around an address of GPU {}", gpu));
   cudaIpcMemHandle_t handle{};
-  if (const cudaError_t code = cudaIpcGetMemHandle(&handle, std::bit_cast<void*>(base));
-      code != cudaSuccess)
+  if (const cudaError_t code = cudaIpcGetMemHandle(&handle, std::bit_cast<void*>(base)); code != cudaSuccess)
     refuse(code, fmt::format("cudaIpcGetMemHandle of {} bytes of GPU {}", length, gpu),
            "only cudaMalloc memory can be opened by other processes, and not on every platform");
   IpcExport exported{.handle = {}, .offset = first - base, .allocation_bytes = length};
