@@ -50,6 +50,7 @@ std::exception_ptr run_point(std::vector<CaseRun>& cases, double min_time, bool 
   }
   benchmark::RunSpecifiedBenchmarks(&gatherer);
   std::exception_ptr failure;
+  bool out_of_time = false;
   for (CaseRun& run : cases) {
     run.close();
     CaseResult result{.test_case = run.test_case(),
@@ -63,13 +64,16 @@ std::exception_ptr run_point(std::vector<CaseRun>& cases, double min_time, bool 
       } catch (const Unavailable& unavailable) {
         add_skipped(document, run.test_case().path, fmt::format("{}: {}", name, unavailable.what()));
         continue;
+      } catch (const OutOfTime&) {
+        failure = run.failure();
+        out_of_time = true;
       } catch (...) {
         failure = run.failure();
       }
     }
     // After a failure the library has reported nothing of some repetitions that did succeed; without one, the
     // last runs are the reported ones.
-    result.repetitions = run.last_runs(gatherer.repetitions(name));
+    result.repetitions = run.last_runs(out_of_time ? run.repetitions() : gatherer.repetitions(name));
     if (result.repetitions.empty()) continue;
     result.registration = from_name<Registration>(
         result.proof.at("initiator").at("path").at("registration").get<std::string>());
@@ -95,6 +99,11 @@ CampaignOutcome run_campaign(Session& session, const std::vector<Point>& points,
   for (const Point& point : points) cases_left += point.size();
   const auto started = std::chrono::steady_clock::now();
 
+  // What a run takes is foreseen from the first ones, which other work on the machine may prove wrong.
+  const auto deadline = time_given ? std::chrono::steady_clock::time_point::max()
+                                   : started + std::chrono::milliseconds(static_cast<std::int64_t>(
+                                                   1500 * campaign.time_budget_s + 1000));
+
   document.complete = true;
   CampaignOutcome outcome;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -108,7 +117,8 @@ CampaignOutcome run_campaign(Session& session, const std::vector<Point>& points,
     }
     if (campaign.progress) campaign.progress(i, points.size(), point_name(points[i]));
     std::vector<CaseRun> cases;
-    for (const Case& c : points[i]) cases.emplace_back(session, c, responder_case(c, options, discovery));
+    for (const Case& c : points[i])
+      cases.emplace_back(session, c, responder_case(c, options, discovery), deadline);
     const double min_time = min_time_s(campaign.time_budget_s - spent.count(), cases_left, repetitions);
     cases_left -= points[i].size();
     outcome.failure = run_point(cases, min_time, time_given, gatherer, document);
@@ -116,6 +126,12 @@ CampaignOutcome run_campaign(Session& session, const std::vector<Point>& points,
       document.complete = false;
       try {
         std::rethrow_exception(outcome.failure);
+      } catch (const OutOfTime&) {  // which is no failure
+        outcome.failure = nullptr;
+        document.incomplete_reason = fmt::format(
+            "far more than the time budget of {:.0f} s was used up in {}: the machine is busy; raise "
+            "--time-budget",
+            campaign.time_budget_s, point_name(points[i]));
       } catch (const std::exception& error) {
         document.incomplete_reason = error.what();
       }

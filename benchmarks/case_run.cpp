@@ -1,8 +1,10 @@
 #include "benchmarks/case_run.hpp"
 
+#include <chrono>
 #include <random>
 
 #include "benchmarks/library.hpp"
+#include "gdrbench/error.hpp"
 
 namespace gdrbench::benchmarks {
 namespace {
@@ -22,10 +24,12 @@ void CaseRun::measure(benchmark::State& state) {
   }
   try {
     const bool latency = times_messages(case_.suite);
+    if (std::chrono::steady_clock::now() >= deadline_) throw OutOfTime();
     if (!open_) open_ = session_->open(case_, responder_case_);
     const auto iterations = static_cast<std::uint64_t>(state.max_iterations);
     const std::uint64_t warmup = latency ? latency_warmup(iterations) : bandwidth_warmup(iterations);
-    RunResult run = open_->run({.iterations = iterations, .warmup = warmup, .seed = fresh_seed()});
+    RunResult run =
+        open_->run({.iterations = iterations, .warmup = warmup, .seed = fresh_seed(), .deadline = deadline_});
     proof_ = open_->describe();  // counters are those of this run
     while (state.KeepRunningBatch(state.max_iterations))
       latency ? report_latency(state, case_, run) : report_bandwidth(state, case_, run);
@@ -34,6 +38,13 @@ void CaseRun::measure(benchmark::State& state) {
     failure_ = std::current_exception();
     skip(state, error.what());
   }
+}
+
+std::size_t CaseRun::repetitions() const {
+  std::size_t count = 0;
+  for (auto run = runs_.rbegin(); run != runs_.rend() && run->iterations == runs_.back().iterations; ++run)
+    ++count;
+  return count;
 }
 
 std::vector<RunResult> CaseRun::last_runs(std::size_t count) const {

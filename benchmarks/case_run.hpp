@@ -2,6 +2,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <string>
@@ -16,8 +17,12 @@ namespace gdrbench::benchmarks {
 /// is a run of its own on both ends.
 class CaseRun {
  public:
-  CaseRun(Session& session, Case initiator, Case responder)
-      : session_(&session), case_(std::move(initiator)), responder_case_(std::move(responder)) {}
+  /// Runs that are not over at the deadline end in OutOfTime.
+  CaseRun(Session& session, Case initiator, Case responder, std::chrono::steady_clock::time_point deadline)
+      : session_(&session),
+        case_(std::move(initiator)),
+        responder_case_(std::move(responder)),
+        deadline_(deadline) {}
 
   const Case& test_case() const { return case_; }
   /// One call of the library: runs `state.max_iterations` and sets time and counters. A failure is kept and
@@ -27,6 +32,8 @@ class CaseRun {
   std::exception_ptr failure() const { return failure_; }
   /// Ends calls to come: another case has failed.
   void cancel(std::exception_ptr why) { failure_ = std::move(why); }
+  /// Runs so far with the iterations that the library has settled on.
+  std::size_t repetitions() const;
   /// The last `count` runs: those that the library reports.
   std::vector<RunResult> last_runs(std::size_t count) const;
   const nlohmann::json& proof() const { return proof_; }
@@ -35,6 +42,7 @@ class CaseRun {
  private:
   Session* session_;
   Case case_, responder_case_;
+  std::chrono::steady_clock::time_point deadline_;
   std::unique_ptr<OpenCase> open_;
   nlohmann::json proof_ = nlohmann::json::object();
   std::vector<RunResult> runs_;

@@ -149,9 +149,24 @@ std::string try_path(Session& session, Path path, Discovery& found, const Measur
   return reason;
 }
 
+// A GPU that was asked for by number and is not there.
+void require_gpu(const char* flag, std::optional<int> asked, const json& end) {
+  if (!asked) return;
+  const json& gpu = end.at("gpu");
+  if (*asked < 0) throw UsageError(fmt::format("{} {}: GPUs are numbered from 0", flag, *asked));
+  if (!has_gpu(end))
+    throw Unavailable(fmt::format("{} {}: {} has no usable GPU: {}", flag, *asked, host_of(end),
+                                  gpu.at("unavailable").get<std::string>()));
+  if (const int count = gpu.value("count", 0); *asked >= count)
+    throw Unavailable(
+        fmt::format("{} {}: {} has {} of them, numbered from 0", flag, *asked, host_of(end), count));
+}
+
 }  // namespace
 
 Discovery discover(Session& session, const json& this_end, const MeasureOptions& options) {
+  require_gpu("--gpu", options.gpu, this_end);
+  require_gpu("--peer-gpu", options.peer_gpu, session.peer());
   Discovery found;
   choose_memory(found, this_end, session.peer(), options);
   const std::string no_device = choose_devices(found, this_end, session.peer(), options);

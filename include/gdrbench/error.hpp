@@ -72,6 +72,12 @@ class Interrupted : public Error {
   Interrupted() : Error("interrupted", ExitStatus::interrupted) {}
 };
 
+/// A run was not over when its deadline came.
+class OutOfTime : public Error {
+ public:
+  OutOfTime() : Error("the run was not over when its time was up") {}
+};
+
 /// Symbolic name of an errno value, "EFAULT"; "errno 9999" when it has none.
 std::string errno_name(int errno_value);
 

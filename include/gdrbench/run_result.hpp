@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,8 @@ struct RunRequest {
   std::uint64_t iterations = 1;  ///< round trips (latency) or messages in each measured direction (bandwidth)
   std::uint64_t warmup = 0;      ///< untimed, before them
   std::uint64_t seed = 0;        ///< of the pattern; differs in every run
+  /// The initiator gives the run up then; not told to the other end.
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
 /// CPU time spent by one end over the timed part of a run. Seconds; divide by elapsed for percent of one

@@ -22,7 +22,7 @@ struct ServeOptions {
   std::string key;                    ///< empty: no key is asked for
   std::uint64_t max_payload_bytes =
       0;  ///< a client may ask for, over its open cases; 0: half of MemAvailable
-  std::uint32_t max_queue_pairs = 128;           ///< a client may ask for, over its open cases
+  std::uint32_t max_queue_pairs = 1024;          ///< a client may ask for, over its open cases
   std::chrono::milliseconds idle_limit{60'000};  ///< a client that says nothing for so long is dropped
   std::function<void(const std::string&)> log;   ///< one line an event; may be empty
 };

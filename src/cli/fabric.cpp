@@ -111,7 +111,11 @@ bool may_stand_in(const FabricRequest& request) {
 std::optional<FabricKind> read_fabric(const std::string& name) {
   if (name == "auto") return std::nullopt;
   if (name == "none") throw UsageError("--fabric none: use --paths tcp to leave RDMA out");
-  return from_name<FabricKind>(name);
+  try {
+    return from_name<FabricKind>(name);
+  } catch (const UsageError&) {
+    throw UsageError(fmt::format("--fabric '{}': use one of: auto, hardware, soft-roce, softverbs", name));
+  }
 }
 
 std::string provide_fabric(const FabricRequest& request, char** argv) {

@@ -24,6 +24,7 @@ namespace {
     ServeOptions options;
     options.port = 0;
     options.key = key;
+    options.max_queue_pairs = 8192;  // both ends are one user's
     Server server(options);
     const std::uint16_t port = server.port();
     if (write(report_fd, &port, sizeof port) == sizeof port) {

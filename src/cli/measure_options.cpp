@@ -205,6 +205,13 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
         fmt::format("--staging-engine {}: staging {} copies by the copy engine; use --staging auto or "
                     "pipelined",
                     flags.engine, flags.staging));
+  const bool tuned =
+      flags.chunk || options.staging.slots != 0 || options.staging.streams != StagingOptions{}.streams;
+  if (!is_pipelined(options.staging.variant) && tuned)
+    throw UsageError(
+        fmt::format("--chunk, --staging-depth and --staging-streams are of pipelined staging; --staging {} "
+                    "has none of them",
+                    flags.staging));
   options.chunk_given = flags.chunk.has_value();
   if (flags.chunk) options.staging.chunk_bytes = parse_size(*flags.chunk);
   check_range("--staging-depth", options.staging.slots, 0, 256);

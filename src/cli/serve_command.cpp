@@ -21,7 +21,7 @@ struct Flags {
   std::string key_file;
   bool no_key = false;
   std::optional<std::string> max_memory;
-  std::uint32_t max_queue_pairs = 128;
+  std::uint32_t max_queue_pairs = 1024;
   std::string fabric = "auto";
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "gdrbench/error.hpp"
+#include "gdrbench/size.hpp"
 #include "measure/path_runner.hpp"
 #include "path/direct.hpp"
 #include "path/staged.hpp"
@@ -91,10 +92,36 @@ std::unique_ptr<Runner> over_verbs(const Case& c, Role role, Payload& payload) {
   return runner;
 }
 
+// Slots of the size of a chunk, on every queue pair, can exceed any machine.
+void refuse_huge_bounce(const Case& c) {
+  constexpr std::uint64_t most_bytes = std::uint64_t{2} << 30;
+  if (bounce_bytes(c) > most_bytes)
+    throw Unavailable(
+        fmt::format("staging {} queue pairs in chunks of {} would take {} of bounce memory at each end, more "
+                    "than {}; use a "
+                    "smaller --chunk or --staging-depth, or fewer --queue-pairs",
+                    c.queue_pairs, format_size(path::bounce_layout(c).chunk_bytes),
+                    format_size(bounce_bytes(c)), format_size(most_bytes)));
+}
+
+// Nothing that was asked for by name is replaced.
+void refuse_without_gpu_memory(const Case& c) {
+  if (c.memory != MemoryKind::host) return;
+  if (is_staged(c.path) && c.staging.engine != CopyEngine::automatic)
+    throw Unavailable(
+        fmt::format("--staging-engine {} copies from and to GPU memory, and the payload is in host memory",
+                    to_string(c.staging.engine)));
+  if (c.path == Path::gdr && c.verbs.registration != RegisterBy::automatic)
+    throw Unavailable(fmt::format("--registration {} is of GPU memory, and the payload is in host memory",
+                                  to_string(c.verbs.registration)));
+}
+
 }  // namespace
 
 std::unique_ptr<Runner> make_runner(const Case& c, Role role, Payload& payload) {
   refuse_impossible(c);
+  refuse_without_gpu_memory(c);
+  refuse_huge_bounce(c);
   switch (c.path) {
     case Path::tcp:
       return over_tcp<path::Staged<wire::TcpWire>>(c, role, payload);

@@ -29,8 +29,8 @@ wire::Deadline coarse_now() {
 
 }  // namespace
 
-Watch::Watch(int control_fd, std::chrono::milliseconds stall_limit)
-    : control_fd_(control_fd), stall_limit_(stall_limit) {}
+Watch::Watch(int control_fd, std::chrono::milliseconds stall_limit, wire::Deadline deadline)
+    : control_fd_(control_fd), stall_limit_(stall_limit), deadline_(deadline) {}
 
 bool Watch::idle() {
   if (++turns_ % clock_turns != 0) return true;
@@ -48,6 +48,7 @@ bool Watch::look(wire::Deadline now) {
   look_at_ = now + longest_blindness;
   pollfd channel{control_fd_, POLLIN | POLLRDHUP, 0};
   if (::poll(&channel, 1, 0) > 0) return false;
+  if (now >= deadline_) throw OutOfTime();
   if (moved_) {
     moved_ = false;
     stalled_at_ = now + stall_limit_;

@@ -22,12 +22,14 @@ class Watch {
  public:
   /// `control_fd` becomes readable when the other end has something to say: for the responder that the run is
   /// over, for the initiator that the responder failed; or at either end that the peer is gone.
-  Watch(int control_fd, std::chrono::milliseconds stall_limit);
+  Watch(int control_fd, std::chrono::milliseconds stall_limit,
+        wire::Deadline deadline = wire::Deadline::max());
 
   /// Progress was made.
   void active() { moved_ = true; }
   /// Nothing moved in this turn. Returns false when the loop should end because the control channel has
-  /// something to read. Throws PeerLost when nothing has moved for the stall limit, Interrupted on a signal.
+  /// something to read. Throws PeerLost when nothing has moved for the stall limit, OutOfTime after the
+  /// deadline, Interrupted on a signal.
   bool idle();
   /// As idle(), at once: for loops that have just slept.
   bool check();
@@ -38,6 +40,7 @@ class Watch {
 
   int control_fd_;
   std::chrono::milliseconds stall_limit_;
+  wire::Deadline deadline_;
   bool moved_ = true;  ///< since the last look
   std::uint32_t turns_ = 0;
   wire::Deadline look_at_{};

@@ -82,8 +82,12 @@ std::string settings_text(const ResultDocument& document) {
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : " · ") + part; };
   if (shared([](const Case& c) { return c.staging.variant; }))
     add(fmt::format("staging {}", to_string(cases.front().staging.variant)));
-  if (shared([](const Case& c) { return c.staging.chunk_bytes; }) &&
-      cases.front().staging.variant != Staging::automatic)
+  if (shared([](const Case& c) { return c.staging.engine; }) &&
+      cases.front().staging.engine != CopyEngine::automatic)
+    add(fmt::format("engine {}", to_string(cases.front().staging.engine)));
+  if (shared([](const Case& c) { return c.staging.slots; }) && cases.front().staging.slots != 0)
+    add(fmt::format("{} chunks in flight", cases.front().staging.slots));
+  if (shared([](const Case& c) { return c.staging.chunk_bytes; }))
     add(fmt::format("chunk {}", format_size(cases.front().staging.chunk_bytes)));
   if (shared([](const Case& c) { return c.depth; })) add(fmt::format("depth {}", cases.front().depth));
   if (shared([](const Case& c) { return c.queue_pairs; }))
@@ -118,9 +122,10 @@ std::string busy_text(const ResultDocument& document) {
   double least_pct = 100;
   bool may_sleep = false;  // what is seen in memory must be polled for
   for (const CaseResult& result : document.cases) {
-    if (result.test_case.completion != CompletionMode::poll || !times_messages(result.test_case.suite))
-      continue;
-    if (result.test_case.op == Op::read) continue;  // its target may sleep
+    const Case& c = result.test_case;
+    if (c.completion != CompletionMode::poll) continue;
+    // The target of a one-sided operation may sleep, unless it polls memory for it.
+    if (c.op == Op::read || (c.op == Op::write && !times_messages(c.suite))) continue;
     may_sleep |= result.test_case.suite == Suite::latency;
     const std::vector<Figures> repetitions = figures(result);
     for (const CpuFigures Figures::*end : {&Figures::initiator, &Figures::responder})
@@ -129,7 +134,7 @@ std::string busy_text(const ResultDocument& document) {
   }
   if (least_pct >= enough_pct) return "";
   return fmt::format(
-      "a polling end had only {:.0f} % of a core: the machine is busy or has too few cores, and latencies "
+      "a polling end had only {:.0f} % of a core: the machine is busy or has too few cores, and figures "
       "are the scheduler's{}",
       least_pct, may_sleep ? "; try --completion event" : "");
 }

@@ -184,7 +184,7 @@ EndResult ClientCase::run_loop(const RunRequest& request, RunResult& out) {
   if (type_of(ready) == "error") throw ResponderFault(text_of(ready, "text"));
   expect_type(ready, "ready", client_->responder() + ": ");
   out.started = utc_now();
-  measure::Watch watch(client_->control_fd(), client_->options().stall_limit);
+  measure::Watch watch(client_->control_fd(), client_->options().stall_limit, request.deadline);
   EndResult mine;
   try {
     mine = runner_->run(watch);
@@ -232,6 +232,12 @@ void ClientCase::give_up(const std::exception& fault) {
     client_->try_send(abort);
     close();
     throw Interrupted();
+  }
+  if (dynamic_cast<const OutOfTime*>(&fault) != nullptr) {
+    client_->send(abort);
+    client_->receive(abort_patience);  // whatever it says: the channel stays in step
+    close();
+    throw OutOfTime();
   }
   if (dynamic_cast<const ResponderFault*>(&fault) != nullptr) {
     client_->try_send(abort);

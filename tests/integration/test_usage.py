@@ -40,8 +40,9 @@ class Usage(TestCase):
                 "--op": "send, write, write_imm, read",
                 "--completion": "poll, event",
                 "--memory": "host, cuda, cuda_vmm",
-                "--fabric": "hardware, soft-roce, softverbs",
-                "--staging": "pipelined, plain, pageable",
+                "--fabric": "auto, hardware, soft-roce, softverbs",
+                "--staging": "auto, pipelined, plain, pageable",
+                "--staging-engine": "auto, copy_engine, kernel, gdrcopy",
                 "--connect": "control, rdma_cm",
                 "--registration": "auto, dmabuf, peermem"}.items():
             for text in ("nosuch", "tcp,nosuch" if flag == "--paths" else ""):
@@ -51,6 +52,28 @@ class Usage(TestCase):
         self.refuse("serve", "--fabric", "nosuch", names=["'nosuch'", "hardware, soft-roce, softverbs"])
         self.refuse("overlap", "--loopback", "--load", "nosuch", names=["'nosuch'", "none, compute, memory"])
         self.refuse("bandwidth", "--loopback", "--direction", "up", names=["'up'", "forward, reverse, both"])
+
+    def test_what_does_not_go_with_a_kind_of_staging_is_refused(self):
+        for flags in (["--chunk", "64k"], ["--staging-depth", "3"], ["--staging-streams", "2"]):
+            self.refuse("latency", "--loopback", "--staging", "plain", *flags, names=["--staging plain", flags[0]])
+        self.refuse("latency", "--loopback", "--staging", "pageable", "--staging-engine", "kernel",
+                    names=["--staging-engine kernel", "pageable"])
+
+    def test_what_needs_gpu_memory_is_not_replaced_in_host_memory(self):
+        for path, flags in {"tcp": ["--staging-engine", "kernel"], "gdr": ["--registration", "dmabuf"]}.items():
+            outcome = self.run_program("latency", "--loopback", "--memory", "host", "--fabric", "softverbs", "--paths",
+                                       path, *flags, *QUICK)
+            self.assert_ends(outcome, UNAVAILABLE, " ".join(flags), "the payload is in host memory")
+
+    def test_a_gpu_that_is_not_there_is_named(self):
+        self.refuse("latency", "--loopback", "--gpu", "-1", names=["--gpu -1", "numbered from 0"])
+        outcome = self.run_program("latency", "--loopback", "--paths", "tcp", "--peer-gpu", "1000")
+        self.assert_ends(outcome, UNAVAILABLE, "--peer-gpu 1000")
+
+    def test_bounce_memory_beyond_reason_is_refused_with_its_size(self):
+        outcome = self.run_program("bandwidth", "--loopback", "--paths", "tcp", "--sizes", "16M", "--queue-pairs", "64",
+                                   "--chunk", "8388544", *QUICK)
+        self.assert_ends(outcome, UNAVAILABLE, "64 queue pairs", "bounce memory", "--chunk")
 
     def test_a_number_out_of_range_is_refused_with_the_range(self):
         for arguments, names in (

@@ -38,6 +38,18 @@ int turns_until_end(Watch& watch, int limit, std::chrono::microseconds turn = 0u
   return limit;
 }
 
+TEST(Watch, ThatHasADeadlineEndsTheLoopThenHoweverMuchMoves) {
+  const Pipe pipe;
+  Watch watch(pipe.reader.get(), 10s, steady_clock::now() + 30ms);
+  const auto turn = [&] {
+    watch.active();
+    return watch.check();
+  };
+  EXPECT_TRUE(turn());
+  std::this_thread::sleep_for(60ms);
+  EXPECT_THROW(turn(), OutOfTime);
+}
+
 TEST(Watch, ASilentChannelLetsTheLoopGoOn) {
   const Pipe pipe;
   Watch watch(pipe.reader.get(), 10s);
