@@ -180,7 +180,10 @@ class Cases(TestCase):
                 "gpu": [-1, 1 << 31],
                 "suite": ["nosuch", 1, None], "path": ["nosuch"], "op": ["nosuch"], "memory": ["nosuch"],
                 "completion": ["nosuch"], "direction": ["nosuch"],
-                "staging": [None, [], {"variant": "nosuch", "chunk_bytes": 1}, {"variant": "plain", "chunk_bytes": 0}],
+                "staging": [None, [], {"variant": "nosuch", "chunk_bytes": 1}, {"variant": "plain", "chunk_bytes": 0},
+                            dict(CASE["staging"], engine="nosuch"), dict(CASE["staging"], slots=257),
+                            dict(CASE["staging"], streams=0)],
+                "load": ["nosuch"], "shares_gpu": [1],
                 "verbs": [None, {}, dict(CASE["verbs"], path_mtu=1500), dict(CASE["verbs"], device="x" * 100)]}.items():
             for value in values:
                 with self.subTest(field=field, value=value):
