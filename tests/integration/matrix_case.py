@@ -26,7 +26,9 @@ class MatrixCase(TestCase):
         if suite == "bandwidth":
             arguments += ["--direction", ",".join(directions)]
         outcome = self.run_program(suite, server.address, *arguments, seconds=4 * PATIENCE_S)
-        self.assert_ends(outcome, DONE)
+        if outcome.status != DONE:
+            state = "still running" if server.is_running() else "gone"
+            self.fail(f"status {outcome.status}: {outcome.err}\nthe server, {state}, said:\n{server.out}{server.err}")
         self.assertEqual("", check_result(out))
 
         own = json.loads(out.read_text())["gdrbench"]
