@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "topology/pci_path.hpp"
 
@@ -15,8 +16,7 @@ namespace fs = std::filesystem;
 class PciPath : public testing::Test {
  protected:
   void SetUp() override {
-    std::string form = (fs::temp_directory_path() / "gdrbench-pci-XXXXXX").string();
-    root_ = mkdtemp(form.data());
+    root_ = fs::temp_directory_path() / ("gdrbench-pci-" + std::to_string(getpid()));
     fs::create_directories(root_ / "sys/bus/pci/devices");
     fs::create_directories(root_ / "sys/class/infiniband");
   }
