@@ -93,9 +93,8 @@ void initialise_library(const std::vector<std::string>& user_flags) {
         argv[1]));
 }
 
-// A repetition lasts 1.4 times that on
-// average, and the first one of a case is approached in growing steps that together take about as long again;
-// the rest is filling and checking the pattern.
+// A repetition lasts 1.4 times that on average, and the first one of a case is approached in growing steps
+// that together take about as long again; the rest is filling and checking the pattern.
 double min_time_s(double budget_s, std::size_t cases, double repetitions) {
   constexpr double overhead_s = 0.03;
   const double each_s = 0.85 * budget_s / static_cast<double>(std::max<std::size_t>(cases, 1));

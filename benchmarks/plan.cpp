@@ -1,6 +1,9 @@
 #include "benchmarks/plan.hpp"
 
+#include <algorithm>
+
 #include "memory/staging_choice.hpp"
+#include "path/bounce.hpp"
 
 namespace gdrbench::benchmarks {
 namespace {
@@ -53,6 +56,18 @@ std::string no_load_reason(Path path, MemoryKind memory) {
   return "";
 }
 
+namespace {
+
+// Plain staging copies whole messages, as far as a wire takes them at once.
+std::uint64_t chunk_bytes(const Case& c, const MeasureOptions& options) {
+  constexpr std::uint64_t least = 256;  // that may be asked for
+  if (!is_pipelined(c.staging.variant)) return std::clamp(c.size_bytes, least, path::max_chunk_bytes);
+  if (c.staging.variant == Staging::automatic && !options.chunk_given) return memory::choose_chunk_bytes(c);
+  return options.staging.chunk_bytes;
+}
+
+}  // namespace
+
 std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& discovery) {
   std::vector<Point> points;
   Case c = make_case(options, discovery);
@@ -73,8 +88,7 @@ std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& d
               c.path = path;
               c.memory = is_baseline(path) ? MemoryKind::host : discovery.memory;
               c.staging = options.staging;
-              if (is_staged(path) && c.staging.variant == Staging::automatic && !options.chunk_given)
-                c.staging.chunk_bytes = memory::choose_chunk_bytes(c);
+              if (is_staged(path)) c.staging.chunk_bytes = chunk_bytes(c, options);
               for (const Load load : loads_of(c, options)) {
                 c.load = load;
                 point.push_back(c);

@@ -1,13 +1,9 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <exception>
 #include <memory>
 #include <optional>
-#include <string_view>
 
 #include "benchmarks/campaign.hpp"
 #include "benchmarks/discovery.hpp"
@@ -55,20 +51,6 @@ bool wants_list(const std::vector<std::string>& benchmark_flags) {
   });
 }
 
-// Takes out the flags by which the library would write a file: it would begin it anew for every point. The
-// path, empty when there is none.
-std::string take_benchmark_out(std::vector<std::string>& benchmark_flags) {
-  std::string path;
-  std::erase_if(benchmark_flags, [&](const std::string& flag) {
-    constexpr std::string_view out = "--benchmark_out=", format = "--benchmark_out_format=";
-    if (flag.starts_with(out)) path = flag.substr(out.size());
-    if (flag.starts_with(format) && flag.substr(format.size()) != "json")
-      throw UsageError(fmt::format("{}: only json is written; --samples writes CSV", flag));
-    return flag.starts_with(out) || flag.starts_with(format);
-  });
-  return path;
-}
-
 // Why a campaign that met no failure still is not what was asked for, if so: a required path that could not
 // run at some point, or nothing measured at all.
 std::exception_ptr shortfall(const ResultDocument& document, const benchmarks::Discovery& found,
@@ -86,45 +68,6 @@ std::exception_ptr shortfall(const ResultDocument& document, const benchmarks::D
   // Thrown at once: nothing is there that could be handed over.
   throw UsageError(
       "no case was measured: does --benchmark_filter match one, and is --benchmark_repetitions above 0?");
-}
-
-// Writes all files that were asked for and the table. The files come first, so that they are kept even where
-// standard output is gone; each is tried whatever became of the others. Returns the failure to end with.
-std::exception_ptr hand_over(const ResultDocument& document, const Command& command,
-                             const MeasureFlags& flags, const std::string& benchmark_out,
-                             const std::string& note, std::exception_ptr failure) {
-  const auto attempt = [&](const auto& write) {
-    try {
-      write();
-      return true;
-    } catch (const std::exception& fault) {
-      if (failure)
-        fmt::print(stderr, "gdrbench: {}\n", fault.what());
-      else
-        failure = std::current_exception();
-      return false;
-    }
-  };
-  const bool kept =
-      !flags.out.empty() && attempt([&] { write_file_atomically(flags.out, as_text(to_json(document))); });
-  if (!benchmark_out.empty())
-    attempt([&] {
-      const nlohmann::ordered_json own{{"context", document.context}, {"benchmarks", document.benchmarks}};
-      write_file_atomically(benchmark_out, as_text(own));
-    });
-  if (!flags.samples.empty()) attempt([&] { write_samples(flags.samples, document); });
-
-  const TableOptions options{
-      .title = fmt::format("gdrbench {} {}", command.name, flags.loopback ? "--loopback" : flags.host),
-      .peer = document.responder.value("host", ""),
-      .result_file = kept ? flags.out : "",
-      .note = note};
-  attempt([&] {
-    const bool side_by_side = command.suites.size() > 1;
-    fmt::print("{}", side_by_side ? comparison_table(document, options) : suite_table(document, options));
-    if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the table to standard output");
-  });
-  return failure;
 }
 
 FabricRequest fabric_request(const benchmarks::MeasureOptions& options) {
@@ -161,12 +104,10 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
   benchmarks::MeasureOptions options = read_measure_flags(flags);
   options.suites = command.suites;
   std::vector<std::string> benchmark_flags = invocation.benchmark_flags;
-  const std::string benchmark_out = take_benchmark_out(benchmark_flags);
-  if (!flags.out.empty() && (flags.out == flags.samples || flags.out == benchmark_out))
-    throw UsageError(fmt::format("{}: two results cannot go to one file", flags.out));
+  const ResultFiles files{
+      .out = flags.out, .benchmark_out = take_benchmark_out(benchmark_flags), .samples = flags.samples};
   const std::string no_softverbs = provide_fabric(fabric_request(options), invocation.argv);
-  for (const std::string& file : {flags.out, flags.samples, benchmark_out})
-    if (!file.empty()) check_writable(file);
+  check_writable(files);
 
   std::optional<LoopbackResponder> responder;  // before anything opens a device
   if (flags.loopback) responder.emplace();
@@ -194,10 +135,15 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
                                        document);
   }
   if (wants_list(benchmark_flags)) return 0;  // the library has printed it
-  const std::exception_ptr failure =
-      hand_over(document, command, flags, benchmark_out, table_note(found, flags.loopback),
-                outcome.failure ? outcome.failure : shortfall(document, found, options));
-  if (failure) std::rethrow_exception(failure);
+  const auto table = [&](const std::string& kept) {
+    const TableOptions shown{
+        .title = fmt::format("gdrbench {} {}", command.name, flags.loopback ? "--loopback" : flags.host),
+        .peer = document.responder.value("host", ""),
+        .result_file = kept,
+        .note = table_note(found, flags.loopback)};
+    return command.suites.size() > 1 ? comparison_table(document, shown) : suite_table(document, shown);
+  };
+  hand_over(document, files, table, outcome.failure ? outcome.failure : shortfall(document, found, options));
   // A run that its time budget has cut short did what it was told; the result says that it is incomplete.
   return static_cast<int>(ExitStatus::done);
 }

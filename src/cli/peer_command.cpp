@@ -60,7 +60,10 @@ int peer(const Flags& flags, const Invocation& invocation) {
   benchmarks::MeasureOptions latency = options_of(flags, Suite::latency);
   benchmarks::MeasureOptions bandwidth = options_of(flags, Suite::bandwidth);
   provide_fabric({.fabric = latency.fabric, .devices = {}}, invocation.argv);
-  if (!flags.out.empty()) check_writable(flags.out);
+  std::vector<std::string> benchmark_flags = invocation.benchmark_flags;
+  const ResultFiles files{
+      .out = flags.out, .benchmark_out = take_benchmark_out(benchmark_flags), .samples = ""};
+  check_writable(files);
 
   const LoopbackResponder responder;  // before anything touches a GPU or an RDMA device
   const GpuSummary summary = gpu_summary(flags.gpu);
@@ -89,7 +92,7 @@ int peer(const Flags& flags, const Invocation& invocation) {
   std::exception_ptr failure;
   {
     const ProgressLine progress;
-    benchmarks::CampaignOptions campaign{.benchmark_flags = invocation.benchmark_flags,
+    benchmarks::CampaignOptions campaign{.benchmark_flags = benchmark_flags,
                                          .time_budget_s = 0.9 * flags.time_budget_s,
                                          .progress = std::ref(progress)};
     failure = benchmarks::run_campaign(session, points, latency, found, campaign, document).failure;
@@ -101,11 +104,14 @@ int peer(const Flags& flags, const Invocation& invocation) {
   }
   if (!failure && document.cases.empty() && !document.skipped.empty())
     failure = std::make_exception_ptr(Unavailable("no case could run: " + document.skipped.front().reason));
-  const TableOptions table{.title = fmt::format("gdrbench peer, GPU {} to GPU {}", flags.gpu, peer_gpu),
-                           .peer = "",
-                           .result_file = flags.out,
-                           .note = note_of(document, flags.gpu, peer_gpu, summary.count)};
-  hand_over(document, flags.out, comparison_table(document, table) + local_blocks(document), failure);
+  const auto table = [&](const std::string& kept) {
+    const TableOptions shown{.title = fmt::format("gdrbench peer, GPU {} to GPU {}", flags.gpu, peer_gpu),
+                             .peer = "",
+                             .result_file = kept,
+                             .note = note_of(document, flags.gpu, peer_gpu, summary.count)};
+    return comparison_table(document, shown) + local_blocks(document);
+  };
+  hand_over(document, files, table, failure);
   return static_cast<int>(ExitStatus::done);
 }
 

@@ -43,7 +43,10 @@ int registration(const Flags& flags, const Invocation& invocation) {
   if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
   const std::string no_softverbs =
       provide_fabric({.fabric = fabric, .devices = {flags.device}}, invocation.argv);
-  if (!flags.out.empty()) check_writable(flags.out);
+  std::vector<std::string> benchmark_flags = invocation.benchmark_flags;
+  const ResultFiles files{
+      .out = flags.out, .benchmark_out = take_benchmark_out(benchmark_flags), .samples = ""};
+  check_writable(files);
 
   ResultDocument document;
   document.command = invocation.text;
@@ -58,8 +61,11 @@ int registration(const Flags& flags, const Invocation& invocation) {
                        .gid_index = std::nullopt,
                        .link_bytes_per_second = static_cast<double>(device->link_bytes_per_second)};
   } else {
+    const std::string wanted = !flags.device.empty() ? fmt::format(" named '{}'", flags.device)
+                               : fabric              ? fmt::format(" of fabric {}", to_string(*fabric))
+                                                     : "";
     options.no_device =
-        fmt::format("no RDMA device that was asked for; there: {}", offered_devices(no_softverbs));
+        fmt::format("no usable RDMA device{}; there: {}", wanted, offered_devices(no_softverbs));
   }
 
   document.complete = true;
@@ -67,7 +73,7 @@ int registration(const Flags& flags, const Invocation& invocation) {
   {
     const ProgressLine progress;
     failure = benchmarks::run_local(benchmarks::registration_cases(options),
-                                    {.benchmark_flags = invocation.benchmark_flags,
+                                    {.benchmark_flags = benchmark_flags,
                                      .time_budget_s = flags.time_budget_s,
                                      .progress = std::ref(progress)},
                                     document);
@@ -81,11 +87,11 @@ int registration(const Flags& flags, const Invocation& invocation) {
                                ? fmt::format("{} is a NIC in software: its times say nothing of a NIC's",
                                              to_string(document.fabric.kind))
                                : "";
-  hand_over(
-      document, flags.out,
-      local_table(document,
-                  {.title = "gdrbench registration", .peer = "", .result_file = flags.out, .note = note}),
-      failure);
+  const auto table = [&](const std::string& kept) {
+    return local_table(document,
+                       {.title = "gdrbench registration", .peer = "", .result_file = kept, .note = note});
+  };
+  hand_over(document, files, table, failure);
   return static_cast<int>(ExitStatus::done);
 }
 

@@ -5,14 +5,20 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::cli {
+namespace {
 
+// Bytes that are not UTF-8, such as those of an odd file name in the command line, must not cost the file.
 std::string as_text(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
+
+}  // namespace
 
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
@@ -24,21 +30,52 @@ void ProgressLine::operator()(std::size_t done, std::size_t total, const std::st
   if (terminal_) fmt::print(stderr, "\r\033[K[{}/{}] {}", done + 1, total, now);
 }
 
-void hand_over(const ResultDocument& document, const std::string& out, const std::string& table,
-               const std::exception_ptr& failure) {
-  std::exception_ptr not_written;
-  // The file comes first, so that it is kept even where standard output is gone.
-  try {
-    if (!out.empty()) write_file_atomically(out, as_text(to_json(document)));
-  } catch (const std::exception& fault) {
-    if (failure) fmt::print(stderr, "gdrbench: {}\n", fault.what());
-    not_written = std::current_exception();
-  }
-  fmt::print("{}", table);
-  if (std::fflush(stdout) != 0 && !not_written && !failure)
-    throw SystemError(errno, "writing the table to standard output");
+std::string take_benchmark_out(std::vector<std::string>& benchmark_flags) {
+  std::string path;
+  std::erase_if(benchmark_flags, [&](const std::string& flag) {
+    constexpr std::string_view out = "--benchmark_out=", format = "--benchmark_out_format=";
+    if (flag.starts_with(out)) path = flag.substr(out.size());
+    if (flag.starts_with(format) && flag.substr(format.size()) != "json")
+      throw UsageError(fmt::format("{}: only json is written; --samples writes CSV", flag));
+    return flag.starts_with(out) || flag.starts_with(format);
+  });
+  return path;
+}
+
+void check_writable(const ResultFiles& files) {
+  if (!files.out.empty() && (files.out == files.samples || files.out == files.benchmark_out))
+    throw UsageError(fmt::format("{}: two results cannot go to one file", files.out));
+  for (const std::string& file : {files.out, files.samples, files.benchmark_out})
+    if (!file.empty()) gdrbench::check_writable(file);
+}
+
+void hand_over(const ResultDocument& document, const ResultFiles& files,
+               const std::function<std::string(const std::string& kept)>& table, std::exception_ptr failure) {
+  const auto attempt = [&](const auto& write) {
+    try {
+      write();
+      return true;
+    } catch (const std::exception& fault) {
+      if (failure)
+        fmt::print(stderr, "gdrbench: {}\n", fault.what());
+      else
+        failure = std::current_exception();
+      return false;
+    }
+  };
+  const bool kept =
+      !files.out.empty() && attempt([&] { write_file_atomically(files.out, as_text(to_json(document))); });
+  if (!files.benchmark_out.empty())
+    attempt([&] {
+      const nlohmann::ordered_json own{{"context", document.context}, {"benchmarks", document.benchmarks}};
+      write_file_atomically(files.benchmark_out, as_text(own));
+    });
+  if (!files.samples.empty()) attempt([&] { write_samples(files.samples, document); });
+  attempt([&] {
+    fmt::print("{}", table(kept ? files.out : ""));
+    if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the table to standard output");
+  });
   if (failure) std::rethrow_exception(failure);
-  if (not_written) std::rethrow_exception(not_written);
 }
 
 }  // namespace gdrbench::cli

@@ -1,16 +1,13 @@
 #pragma once
 
 #include <exception>
-#include <nlohmann/json.hpp>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "gdrbench/report.hpp"
 
 namespace gdrbench::cli {
-
-/// JSON as a file holds it. Bytes that are not UTF-8, such as those of an odd file name in the command line,
-/// do not cost the file.
-std::string as_text(const nlohmann::ordered_json& json);
 
 /// One line on standard error that is rewritten; nothing when that is no terminal.
 class ProgressLine {
@@ -25,9 +22,24 @@ class ProgressLine {
   bool terminal_;
 };
 
-/// Writes the result file where `out` names one, then prints the table. Throws the failure that the run ended
-/// with, if there was one, else what went wrong here.
-void hand_over(const ResultDocument& document, const std::string& out, const std::string& table,
-               const std::exception_ptr& failure);
+/// Where results go besides standard output; empty: nowhere.
+struct ResultFiles {
+  std::string out;            ///< the result file
+  std::string benchmark_out;  ///< Google Benchmark's part of it alone
+  std::string samples;
+};
+
+/// Takes out the flags by which Google Benchmark would write a file: it would begin it anew for every point.
+/// The path, empty when there is none.
+std::string take_benchmark_out(std::vector<std::string>& benchmark_flags);
+
+/// Tries ahead of a run that each can be written. Throws UsageError.
+void check_writable(const ResultFiles& files);
+
+/// Writes the files and prints what `table` makes of the result file's name (empty when it was not kept). The
+/// files come first, so that they are kept even where standard output is gone; each is tried whatever became
+/// of the others. Throws the failure that the run ended with, if there was one, else the first one here.
+void hand_over(const ResultDocument& document, const ResultFiles& files,
+               const std::function<std::string(const std::string& kept)>& table, std::exception_ptr failure);
 
 }  // namespace gdrbench::cli

@@ -36,14 +36,10 @@ std::unique_ptr<void, DestroyEvent> timing_event() {
 
 }  // namespace
 
-PeerCopy::PeerCopy(int gpu, int other) : gpu_(gpu), other_(other) {
+PeerCopy::PeerCopy(int gpu, int other) : gpu_(gpu), other_(other), stream_(gpu) {
   enable_access(other, gpu);
   enable_access(gpu, other);
-  use_device(gpu);  // the stream and its events are the source's
-  cudaStream_t stream = nullptr;
-  check_runtime(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
-                fmt::format("creating a stream on GPU {}", gpu));
-  stream_.reset(stream);
+  use_device(gpu);
   before_ = timing_event();
   after_ = timing_event();
 }

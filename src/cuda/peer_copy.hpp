@@ -24,7 +24,7 @@ class PeerCopy {
 
  private:
   int gpu_ = 0, other_ = 0;
-  std::unique_ptr<void, DestroyStream> stream_;
+  Stream stream_;  ///< the source's
   std::unique_ptr<void, DestroyEvent> before_, after_;
 };
 

@@ -19,7 +19,6 @@ GpuSummary gpu_summary(int gpu) {
     summary.uuid = device.uuid;
     summary.driver = device.driver;
     summary.pci_address = device.pci_address;
-    summary.uuid = device.uuid;
     summary.gpu_direct_rdma = device.gpu_direct_rdma;
     summary.dmabuf = device.dmabuf;
   } catch (const Error& error) {

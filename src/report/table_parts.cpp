@@ -87,7 +87,8 @@ std::string settings_text(const ResultDocument& document) {
     add(fmt::format("engine {}", to_string(cases.front().staging.engine)));
   if (shared([](const Case& c) { return c.staging.slots; }) && cases.front().staging.slots != 0)
     add(fmt::format("{} chunks in flight", cases.front().staging.slots));
-  if (shared([](const Case& c) { return c.staging.chunk_bytes; }))
+  if (shared([](const Case& c) { return c.staging.chunk_bytes; }) &&
+      is_pipelined(cases.front().staging.variant))
     add(fmt::format("chunk {}", format_size(cases.front().staging.chunk_bytes)));
   if (shared([](const Case& c) { return c.depth; })) add(fmt::format("depth {}", cases.front().depth));
   if (shared([](const Case& c) { return c.queue_pairs; }))

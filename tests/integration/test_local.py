@@ -52,7 +52,7 @@ class Registration(harness.TestCase):
         outcome = self.run_program("registration", "--device", "mlx5_77", "--sizes", "4k", *BRIEF)
         if "cuda_pin skipped" not in outcome.out and outcome.status == DONE:
             self.skipTest("host memory can be pinned for a GPU here")
-        self.assert_ends(outcome, UNAVAILABLE, "nothing can be registered here: no RDMA device")
+        self.assert_ends(outcome, UNAVAILABLE, "nothing can be registered here: no usable RDMA device named 'mlx5_77'")
 
 
 class Peer(harness.TestCase):

@@ -124,6 +124,16 @@ TEST_P(RunnerCase, moves_every_byte_in_repeated_runs) {
     EXPECT_EQ(ends.faults(), "");
     EXPECT_EQ(result.samples_us.size(), times_messages(c.suite) ? iterations : 0);
     EXPECT_GT(result.elapsed_s, 0);
+    // Timed where chunks stream: only the stages that this end has take time, and none more than all.
+    ASSERT_EQ(result.stages.has_value(), is_staged(c.path) && !times_messages(c.suite));
+    if (!result.stages) continue;
+    const path::Flow flow = path::flow_of(c, true);
+    EXPECT_EQ(result.stages->gpu_to_host_s > 0, path::needs_outgoing(c, flow));
+    EXPECT_EQ(result.stages->wire_s > 0, flow.posts);
+    EXPECT_EQ(result.stages->host_to_gpu_s > 0, path::needs_incoming(c, flow));
+    for (const double stage_s :
+         {result.stages->gpu_to_host_s, result.stages->wire_s, result.stages->host_to_gpu_s})
+      EXPECT_LE(stage_s, result.elapsed_s * 1.001 + 1e-4);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Tcp, RunnerCase, testing::ValuesIn(cases()), test_name);

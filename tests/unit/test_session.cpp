@@ -156,6 +156,18 @@ TEST_F(SessionTest, AFaultOfTheInitiatorLeavesTheSessionUsable) {
   EXPECT_NO_THROW(open_case(session, {}, {})->run({.iterations = 5}));
 }
 
+TEST_F(SessionTest, ARunThatIsNotOverAtItsDeadlineIsGivenUpAndLeavesTheSessionUsable) {
+  Server server;
+  const auto session = client(server);
+  const auto late = open_case(session, {}, {});
+  server.behaviour.silent = true;
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_THROW(late->run({.iterations = 5, .deadline = began + 100ms}), OutOfTime);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 5s) << "as long as a peer that stands still";
+  server.behaviour.silent = false;
+  EXPECT_EQ(open_case(session, {}, {})->run({.iterations = 5}).iterations, 5);
+}
+
 TEST_F(SessionTest, TheFirstStatusThatIsNoFlushIsReported) {
   Server server;
   const auto session = client(server);
