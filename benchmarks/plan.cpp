@@ -31,6 +31,14 @@ std::vector<Load> loads_of(const Case& c, const MeasureOptions& options) {
   return loads;
 }
 
+// Plain staging copies whole messages, as far as a wire takes them at once.
+std::uint64_t chunk_bytes(const Case& c, const MeasureOptions& options) {
+  constexpr std::uint64_t least = 256;  // that may be asked for
+  if (!is_pipelined(c.staging.variant)) return std::clamp(c.size_bytes, least, path::max_chunk_bytes);
+  if (c.staging.variant == Staging::automatic && !options.chunk_given) return memory::choose_chunk_bytes(c);
+  return options.staging.chunk_bytes;
+}
+
 Case make_case(const MeasureOptions& options, const Discovery& discovery) {
   Case c;
   c.memory = discovery.memory;
@@ -39,7 +47,6 @@ Case make_case(const MeasureOptions& options, const Discovery& discovery) {
   c.footprint_bytes = options.footprint_bytes;
   c.gpu = discovery.gpu;
   c.shares_gpu = discovery.shares_gpu;
-  c.staging = options.staging;
   c.verbs = options.verbs;
   c.verbs.device = discovery.device;
   c.verbs.gid_index = options.gid_index;
@@ -55,18 +62,6 @@ std::string no_load_reason(Path path, MemoryKind memory) {
            "memory";
   return "";
 }
-
-namespace {
-
-// Plain staging copies whole messages, as far as a wire takes them at once.
-std::uint64_t chunk_bytes(const Case& c, const MeasureOptions& options) {
-  constexpr std::uint64_t least = 256;  // that may be asked for
-  if (!is_pipelined(c.staging.variant)) return std::clamp(c.size_bytes, least, path::max_chunk_bytes);
-  if (c.staging.variant == Staging::automatic && !options.chunk_given) return memory::choose_chunk_bytes(c);
-  return options.staging.chunk_bytes;
-}
-
-}  // namespace
 
 std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& discovery) {
   std::vector<Point> points;
