@@ -141,13 +141,15 @@ int main() {
   const pid_t child = fork();
   UniqueId id{};
   if (child == 0) {
-    if (read(channel[0], &id, sizeof id) != static_cast<ssize_t>(sizeof id)) fail("reading the id");
+    close(channel[1]);  // so that it notices when no id will come
+    if (read(channel[0], &id, sizeof id) != static_cast<ssize_t>(sizeof id)) std::_Exit(77);
     std::_Exit(run(nccl, id, 1));
   }
   int gpus = 0;
   if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus < 2) {
     fmt::print("skipped: needs two GPUs\n");
     close(channel[1]);
+    waitpid(child, nullptr, 0);
     return 77;
   }
   if (nccl.get_unique_id(&id) != 0) fail("ncclGetUniqueId");
