@@ -24,18 +24,6 @@ fs::path function_folder(const std::string& address, const fs::path& root) {
   return root / "sys/bus/pci/devices" / address;
 }
 
-// The host bridge ("pci0000:b7"), every bridge on the way, and the function itself; empty when unknown.
-std::vector<std::string> way_to(const std::string& address, const fs::path& root) {
-  if (!is_pci_address(address)) return {};
-  std::error_code absent;
-  const fs::path resolved = fs::canonical(function_folder(address, root), absent);
-  if (absent) return {};
-  std::vector<std::string> way;
-  for (const fs::path& part : resolved)
-    if (!way.empty() || part.native().starts_with("pci")) way.push_back(part);
-  return way;
-}
-
 PciDistance between_host_bridges(const std::string& address, const std::string& other, const fs::path& root) {
   const int node = numa_node(address, root);
   const int other_node = numa_node(other, root);
@@ -57,9 +45,20 @@ PciDistance pci_distance(std::string_view name) {
   return PciDistance::unknown;
 }
 
+std::vector<std::string> pci_way(const std::string& address, const fs::path& root) {
+  if (!is_pci_address(address)) return {};
+  std::error_code absent;
+  const fs::path resolved = fs::canonical(function_folder(address, root), absent);
+  if (absent) return {};
+  std::vector<std::string> way;
+  for (const fs::path& part : resolved)
+    if (!way.empty() || part.native().starts_with("pci")) way.push_back(part);
+  return way;
+}
+
 PciDistance distance_between(const std::string& address, const std::string& other, const fs::path& root) {
-  const std::vector<std::string> way = way_to(address, root);
-  const std::vector<std::string> other_way = way_to(other, root);
+  const std::vector<std::string> way = pci_way(address, root);
+  const std::vector<std::string> other_way = pci_way(other, root);
   if (way.empty() || other_way.empty()) return PciDistance::unknown;
   const auto [here, there] = std::mismatch(way.begin(), way.end(), other_way.begin(), other_way.end());
   const auto shared = here - way.begin();

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Where devices sit on the machine's PCI buses, as sysfs tells it. `root` stands in for "/" in the tests.
 namespace gdrbench::topology {
@@ -20,6 +21,9 @@ PciDistance pci_distance(std::string_view name);
 /// Between two functions, "0000:bb:00.0". Unknown when one of them is not in sysfs, an empty address for one.
 PciDistance distance_between(const std::string& address, const std::string& other,
                              const std::filesystem::path& root = "/");
+
+/// The host bridge ("pci0000:b7"), every bridge on the way, and the function itself; empty when unknown.
+std::vector<std::string> pci_way(const std::string& address, const std::filesystem::path& root = "/");
 
 /// NUMA node of the function; −1 where the kernel does not tell.
 int numa_node(const std::string& address, const std::filesystem::path& root = "/");

@@ -1,0 +1,18 @@
+#include <algorithm>
+#include <array>
+
+#include "doctor/check_list.hpp"
+
+namespace gdrbench::doctor {
+
+std::span<const Check* const> checks() {
+  static const auto list = [] {
+    std::array all = {&peermem_check};
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Check* a, const Check* b) { return a->layer < b->layer; });
+    return all;
+  }();
+  return list;
+}
+
+}  // namespace gdrbench::doctor

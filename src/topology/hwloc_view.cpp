@@ -1,0 +1,42 @@
+#include "topology/hwloc_view.hpp"
+
+#include <cstdlib>
+
+namespace gdrbench::topology {
+namespace {
+
+constexpr const char* root_variable = "HWLOC_FSROOT";
+
+// They would start a GPU's driver in this process, and ask this machine whatever the root is.
+constexpr const char* asks_drivers[] = {"cuda", "nvml", "opencl", "gl", "levelzero", "rsmi"};
+
+HwlocTopology prepare() {
+  hwloc_topology_t made = nullptr;
+  if (hwloc_topology_init(&made) != 0) return nullptr;
+  HwlocTopology topology(made);
+  for (const char* component : asks_drivers)
+    hwloc_topology_set_components(made, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
+  hwloc_topology_set_io_types_filter(made, HWLOC_TYPE_FILTER_KEEP_ALL);
+  return topology;
+}
+
+}  // namespace
+
+HwlocTopology load_hwloc(const Root& root) {
+  const std::filesystem::path xml = root.folder() / "topology.xml";
+  const bool recorded = !root.is_this_machine();
+  if (recorded && root.exists("topology.xml")) {
+    HwlocTopology topology = prepare();
+    if (topology && hwloc_topology_set_xml(topology.get(), xml.c_str()) == 0 &&
+        hwloc_topology_load(topology.get()) == 0)
+      return topology;
+  }
+  if (recorded) setenv(root_variable, root.folder().c_str(), 1);
+  HwlocTopology topology = prepare();
+  const bool loaded = topology && hwloc_topology_load(topology.get()) == 0;
+  if (recorded) unsetenv(root_variable);
+  if (!loaded) return nullptr;
+  return topology;
+}
+
+}  // namespace gdrbench::topology

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "machines/machine.hpp"
+
+namespace gdrbench::machines {
+
+/// A machine and all that the doctor has to say of it beside "ok": "check/cause", once however many subjects
+/// have it.
+struct Known {
+  std::string name;  ///< "dgx_without_peermem"
+  std::function<Machine()> make;
+  std::set<std::string> findings;
+};
+
+/// Machines of which nothing is wrong; the doctor may have something to remark.
+std::vector<Known> healthy_machines();
+/// What is wrong with CPUs, PCI buses, GPUs, or NVIDIA's driver.
+std::vector<Known> platform_faults();
+/// What is wrong with RDMA devices, ports, networks, or the limits of a process.
+std::vector<Known> rdma_faults();
+
+/// All of them.
+std::vector<Known> known_machines();
+
+}  // namespace gdrbench::machines

@@ -1,0 +1,51 @@
+#include "machines/pci_config.hpp"
+
+namespace gdrbench::machines {
+namespace {
+
+// Offsets and identifiers of the PCI Express Base Specification.
+constexpr std::size_t pcie_capability = 0x40;
+constexpr std::size_t first_extended_capability = 0x100;
+constexpr std::uint16_t pcie_capability_id = 0x10;
+constexpr std::uint32_t acs_capability_id = 0x000d;
+constexpr std::uint16_t every_acs_control = 0x5f;
+
+class Space {
+ public:
+  void put8(std::size_t at, unsigned value) { bytes_[at] = static_cast<char>(value); }
+  void put16(std::size_t at, unsigned value) {
+    put8(at, value & 0xff);
+    put8(at + 1, value >> 8);
+  }
+  void put32(std::size_t at, std::uint32_t value) {
+    put16(at, value & 0xffff);
+    put16(at + 2, value >> 16);
+  }
+  std::string bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_ = std::string(4096, '\0');
+};
+
+}  // namespace
+
+std::string config_space(const PciConfig& config) {
+  Space space;
+  space.put16(0x00, config.vendor);
+  space.put16(0x02, config.device);
+  space.put16(0x06, 0x0010);  // status: has capabilities
+  space.put32(0x08, config.class_code << 8);
+  space.put8(0x0e, config.is_bridge ? 1 : 0);
+  space.put8(0x34, pcie_capability);
+  space.put8(pcie_capability, pcie_capability_id);
+  space.put16(pcie_capability + 2, config.is_bridge ? 0x62 : 0x02);  // version 2; downstream port or endpoint
+  space.put16(pcie_capability + 8, config.device_control);
+  if (config.acs_control) {
+    space.put32(first_extended_capability, 1u << 16 | acs_capability_id);
+    space.put16(first_extended_capability + 4, every_acs_control);
+    space.put16(first_extended_capability + 6, *config.acs_control);
+  }
+  return space.bytes();
+}
+
+}  // namespace gdrbench::machines
