@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/common_flags.hpp"
 #include "cli/fabric.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
@@ -35,6 +36,11 @@ void check_range(const char* flag, std::uint64_t value, std::uint64_t low, std::
     throw UsageError(fmt::format("{} {}: outside {} … {}", flag, value, low, high));
 }
 
+constexpr std::uint32_t most_queue_pairs = 1024;
+constexpr std::uint32_t most_depth = 4096;
+constexpr std::uint32_t most_staging_depth = 256;
+constexpr std::uint32_t most_staging_streams = 16;
+
 struct SmallNumber {
   const char* flag;
   std::uint8_t VerbsOptions::*field;
@@ -56,6 +62,7 @@ constexpr SmallNumber small_numbers[] = {
 void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector<Suite>& suites) {
   const bool has_latency = std::any_of(suites.begin(), suites.end(), times_messages);
   const bool has_bandwidth = !std::all_of(suites.begin(), suites.end(), times_messages);
+  const bool is_visible = suites == std::vector{Suite::visible};
   const bool has_load = std::count(suites.begin(), suites.end(), Suite::overlap) > 0;
   auto& options = flags.options;
   auto& verbs = options.verbs;
@@ -77,18 +84,23 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   };
   list("--paths", flags.paths, "Of " + names<Path>() + " (default tcp,rdma,gdr)");
   list("--require", flags.required, "Paths that must run; exit status 3 if one cannot");
-  list("--op", flags.ops, "Of " + names<Op>() + " (default send)");
-  list("--completion", flags.completions, "Of " + names<CompletionMode>() + " (default poll)");
+  list("--op", flags.ops,
+       std::string("Of ") + (is_visible ? "send, write, write_imm" : names<Op>()) + " (default send)");
+  list("--completion", flags.completions,
+       std::string("Of ") + (is_visible ? "poll" : names<CompletionMode>()) + " (default poll)");
   command
       .add_option("--sizes", flags.sizes,
                   "Message sizes: 8,4k,1M or 8:64M:x2; k, M, G and T are powers of 1024")
       ->group(what);
   if (has_bandwidth) {
     list("--direction", flags.directions, "Of " + names<Direction>() + " (default forward,reverse)");
-    command.add_option("--queue-pairs", options.queue_pairs, "Queue pairs or sockets")
+    command
+        .add_option("--queue-pairs", options.queue_pairs,
+                    fmt::format("Queue pairs or sockets, 1 to {}", most_queue_pairs))
         ->capture_default_str()
         ->group(what);
-    command.add_option("--depth", options.depth, "Messages in flight on each")
+    command
+        .add_option("--depth", options.depth, fmt::format("Messages in flight on each, 1 to {}", most_depth))
         ->capture_default_str()
         ->group(what);
     command
@@ -116,16 +128,16 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
       ->group(what);
   command
       .add_option("--staging-depth", options.staging.slots,
-                  "Chunks in flight each way on a queue pair; 0: what fits 16M")
+                  fmt::format("Chunks in flight each way on a queue pair, up to {}; 0: what fits 16M",
+                              most_staging_depth))
       ->capture_default_str()
       ->group(what);
   command
-      .add_option("--staging-streams", options.staging.streams, "CUDA streams of the copy engine, each way")
+      .add_option("--staging-streams", options.staging.streams,
+                  fmt::format("CUDA streams of the copy engine, each way, 1 to {}", most_staging_streams))
       ->capture_default_str()
       ->group(what);
-  command.add_option("--time-budget", options.time_budget_s, "Seconds for the whole run")
-      ->capture_default_str()
-      ->group(what);
+  add_time_budget(command, options.time_budget_s)->group(what);
 
   const char* where = "Devices";
   command.add_option("--fabric", flags.fabric, fabric_help)->capture_default_str()->group(where);
@@ -156,7 +168,8 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
       check_range(number.flag, value, 0, number.most);
       verbs.*number.field = static_cast<std::uint8_t>(value);
     };
-    command.add_option_function<unsigned>(number.flag, set, number.help)
+    command
+        .add_option_function<unsigned>(number.flag, set, fmt::format("{}; 0 to {}", number.help, number.most))
         ->default_str(std::to_string(verbs.*number.field))
         ->group(wire);
   }
@@ -174,9 +187,9 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
       ->group(wire);
 
   const char* results = "Results";
-  command.add_option("--out", flags.out, "Write the result file (JSON)")->group(results);
+  add_file_flag(command, "--out", flags.out, "Write the result file (JSON)")->group(results);
   if (has_latency)
-    command.add_option("--samples", flags.samples, "Write every latency sample (CSV)")->group(results);
+    add_file_flag(command, "--samples", flags.samples, "Write every latency sample (CSV)")->group(results);
   command.footer(
       "Every --benchmark_* flag goes to Google Benchmark: --benchmark_repetitions=9, "
       "--benchmark_min_time=1,\n"
@@ -214,20 +227,19 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
                     flags.staging));
   options.chunk_given = flags.chunk.has_value();
   if (flags.chunk) options.staging.chunk_bytes = parse_size(*flags.chunk);
-  check_range("--staging-depth", options.staging.slots, 0, 256);
-  check_range("--staging-streams", options.staging.streams, 1, 16);
+  check_range("--staging-depth", options.staging.slots, 0, most_staging_depth);
+  check_range("--staging-streams", options.staging.streams, 1, most_staging_streams);
   check_range("--chunk", options.staging.chunk_bytes, 256, (8 << 20) - 64);
   if (flags.footprint) options.footprint_bytes = parse_size(*flags.footprint);
   options.verbs.connect = from_name<ConnectBy>(flags.connect);
   options.verbs.registration = from_name<RegisterBy>(flags.registration);
   options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;
-  check_range("--depth", options.depth, 1, 4096);
-  check_range("--queue-pairs", options.queue_pairs, 1, 1024);
+  check_range("--depth", options.depth, 1, most_depth);
+  check_range("--queue-pairs", options.queue_pairs, 1, most_queue_pairs);
   constexpr std::uint32_t mtus[] = {0, 256, 512, 1024, 2048, 4096};  // IBTA; 0: not given
   if (std::find(std::begin(mtus), std::end(mtus), options.verbs.path_mtu) == std::end(mtus))
     throw UsageError(fmt::format("--mtu {}: {} is none of 256, 512, 1024, 2048, 4096 bytes",
                                  options.verbs.path_mtu, options.verbs.path_mtu));
-  if (!(options.time_budget_s > 0)) throw UsageError("--time-budget must be more than 0 seconds");
   return options;
 }
 

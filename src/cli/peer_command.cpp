@@ -6,6 +6,7 @@
 #include "benchmarks/campaign.hpp"
 #include "benchmarks/peer_copies.hpp"
 #include "cli/commands.hpp"
+#include "cli/common_flags.hpp"
 #include "cli/fabric.hpp"
 #include "cli/loopback.hpp"
 #include "cli/results.hpp"
@@ -17,12 +18,8 @@
 namespace gdrbench::cli {
 namespace {
 
-struct Flags {
-  int gpu = 0;
+struct Flags : LocalFlags {
   std::optional<int> peer_gpu;
-  std::optional<std::string> sizes;
-  std::string fabric = "auto", out;
-  double time_budget_s = 60;
 };
 
 // One operation each: the latency of a write into GPU memory cannot be seen by a CPU, that of a read can.
@@ -56,7 +53,6 @@ std::string note_of(const ResultDocument& document, int gpu, int peer_gpu, int c
 }
 
 int peer(const Flags& flags, const Invocation& invocation) {
-  if (!(flags.time_budget_s > 0)) throw UsageError("--time-budget must be more than 0 seconds");
   benchmarks::MeasureOptions latency = options_of(flags, Suite::latency);
   benchmarks::MeasureOptions bandwidth = options_of(flags, Suite::bandwidth);
   provide_fabric({.fabric = latency.fabric, .devices = {}}, invocation.argv);
@@ -121,14 +117,8 @@ void add_peer(CLI::App& app, Action& chosen, const Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
       "peer", "GPU to GPU within this node: straight (NVLink, PCIe), through the NIC, and through TCP");
-  command->add_option("--gpu", flags->gpu, "GPU of the initiator")->capture_default_str();
+  add_local_flags(*command, *flags, "GPU of the initiator", "Message sizes: 8,4k,1M or 8:64M:x2");
   command->add_option("--peer-gpu", flags->peer_gpu, "GPU of the responder (default: the next one)");
-  command->add_option("--sizes", flags->sizes, "Message sizes: 8,4k,1M or 8:64M:x2");
-  command->add_option("--fabric", flags->fabric, fabric_help)->capture_default_str();
-  command->add_option("--time-budget", flags->time_budget_s, "Seconds for the whole run")
-      ->capture_default_str();
-  command->add_option("--out", flags->out, "Write the result file (JSON)");
-  command->footer("Every --benchmark_* flag goes to Google Benchmark.");
   command->callback([=, &chosen] { chosen = [=] { return peer(*flags, invocation); }; });
 }
 

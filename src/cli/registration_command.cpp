@@ -5,6 +5,7 @@
 
 #include "benchmarks/registration.hpp"
 #include "cli/commands.hpp"
+#include "cli/common_flags.hpp"
 #include "cli/fabric.hpp"
 #include "cli/results.hpp"
 #include "gdrbench/error.hpp"
@@ -15,11 +16,8 @@
 namespace gdrbench::cli {
 namespace {
 
-struct Flags {
-  std::optional<std::string> sizes;
-  std::string fabric = "auto", device, out;
-  int gpu = 0;
-  double time_budget_s = 60;
+struct Flags : LocalFlags {
+  std::string device;
 };
 
 // The device that is asked for, or the first that can be used, hardware first.
@@ -36,9 +34,17 @@ const verbs::DeviceInfo* choose(const std::vector<verbs::DeviceInfo>& devices, c
   return found;
 }
 
+// Why nothing was measured though nothing failed: host memory at least can be registered with any device.
+std::exception_ptr why_nothing(const ResultDocument& document, const std::string& no_device) {
+  if (no_device.empty())
+    return std::make_exception_ptr(UsageError(
+        "no case was measured: does --benchmark_filter match one, and is --benchmark_repetitions above 0?"));
+  return std::make_exception_ptr(
+      Unavailable("nothing can be registered here: " + document.local_skipped.front().reason));
+}
+
 int registration(const Flags& flags, const Invocation& invocation) {
   const std::optional<FabricKind> fabric = read_fabric(flags.fabric);
-  if (!(flags.time_budget_s > 0)) throw UsageError("--time-budget must be more than 0 seconds");
   benchmarks::RegistrationOptions options{.sizes = {}, .device = "", .no_device = "", .gpu = flags.gpu};
   if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
   const std::string no_softverbs =
@@ -79,9 +85,8 @@ int registration(const Flags& flags, const Invocation& invocation) {
                                     document);
   }
   document.local_crossovers = benchmarks::registration_crossovers(document.local);
-  if (document.local.empty() && !failure && !document.local_skipped.empty())
-    failure = std::make_exception_ptr(
-        Unavailable("nothing can be registered here: " + document.local_skipped.front().reason));
+  if (document.local.empty() && !failure && document.complete)
+    failure = why_nothing(document, options.no_device);
   const bool functional = is_functional(document.fabric.kind);
   const std::string note = functional
                                ? fmt::format("{} is a NIC in software: its times say nothing of a NIC's",
@@ -101,15 +106,10 @@ void add_registration(CLI::App& app, Action& chosen, const Invocation& invocatio
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
       "registration", "Time to register memory with the RDMA device, against the copy that it saves");
-  command->add_option("--sizes", flags->sizes, "Sizes: 4k,1M or 4k:1G:x4 (the default)");
-  command->add_option("--fabric", flags->fabric, fabric_help)->capture_default_str();
+  add_local_flags(*command, *flags, "GPU whose memory is registered",
+                  "Sizes: 4k,1M or 4k:1G:x4 (the default)");
   command->add_option("--device", flags->device,
                       "RDMA device (default: the first usable one, hardware first)");
-  command->add_option("--gpu", flags->gpu, "GPU whose memory is registered")->capture_default_str();
-  command->add_option("--time-budget", flags->time_budget_s, "Seconds for the whole run")
-      ->capture_default_str();
-  command->add_option("--out", flags->out, "Write the result file (JSON)");
-  command->footer("Every --benchmark_* flag goes to Google Benchmark.");
   command->callback([=, &chosen] { chosen = [=] { return registration(*flags, invocation); }; });
 }
 

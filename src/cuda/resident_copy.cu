@@ -1,5 +1,6 @@
 #include "cuda/device.hpp"
 #include "cuda/driver_api.hpp"
+#include "cuda/flagged_words.hpp"
 #include "cuda/resident_copy.hpp"
 
 namespace gdrbench::cuda {
@@ -11,8 +12,10 @@ constexpr unsigned threads = 512;        // 4 KiB of data in one round
 constexpr unsigned bytes_of_thread = 8;  // of data
 constexpr unsigned round_bytes = threads * bytes_of_thread;
 constexpr unsigned header_words = sizeof(ResidentCopy::Order) / 4;
-constexpr std::uint64_t slot_bytes = 2 * (sizeof(ResidentCopy::Order) + ResidentCopy::most_bytes) + 80;
-static_assert(slot_bytes % 128 == 0 && sizeof(ResidentCopy::Order) == 24);
+// Whole cache lines.
+constexpr std::uint64_t slot_bytes =
+    (flagged_bytes(sizeof(ResidentCopy::Order) + ResidentCopy::most_bytes) + 127) / 128 * 128;
+static_assert(slot_bytes == 32896 && sizeof(ResidentCopy::Order) == 24);
 constexpr std::uint64_t counter_offset = ResidentCopy::slots * slot_bytes;
 
 __device__ Word load_word(const Word* from) {

@@ -12,7 +12,7 @@ namespace gdrbench::cuda {
 /// A kernel of one block that stays on the GPU and copies small pieces between GPU memory and mapped host
 /// memory as it is told there, so that a copy costs no launch. It works through numbered pieces in order.
 ///
-/// Orders, and the data that goes to the host, are flagged words (memory/flagged_words.hpp) in the slot of
+/// Orders, and the data that goes to the host, are flagged words (cuda/flagged_words.hpp) in the slot of
 /// the piece, with the low half of its number for a flag: no fence and no second round trip over PCIe is
 /// needed behind them. Towards the GPU, data is read where it lies; asking for it ahead, with the order, was
 /// tried and is slower, since the GPU has few reads of host memory under way at once.

@@ -177,7 +177,9 @@ std::string format_size(std::uint64_t bytes) {
   // What two decimals would round to 1024 belongs to the next unit.
   for (; value >= 1023.995 && unit + 1 < std::size(units); ++unit) value /= 1024;
   std::string digits = fmt::format("{:.2f}", value);
-  if (bytes < exact_below && std::stod(digits) != value) return fmt::format("{} B", bytes);
+  // Of large sizes two decimals are enough, but a size beside a round one must not look round.
+  const bool looks_round = digits.ends_with("00");
+  if ((bytes < exact_below || looks_round) && std::stod(digits) != value) return fmt::format("{} B", bytes);
   digits.erase(digits.find_last_not_of('0') + 1);
   if (digits.back() == '.') digits.pop_back();
   return fmt::format("{} {}", digits, units[unit]);

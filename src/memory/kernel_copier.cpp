@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cuda/flagged_words.hpp"
 #include "gdrbench/error.hpp"
-#include "memory/flagged_words.hpp"
 
 namespace gdrbench::memory {
 namespace {
@@ -39,7 +39,7 @@ void KernelCopier::order(const cuda::ResidentCopy::Order& order) {
   // What is to be copied was written before.
   std::atomic_thread_fence(std::memory_order_release);
   ++orders_;
-  write_flagged(kernel_.order(orders_), bytes, sizeof bytes, static_cast<std::uint32_t>(orders_));
+  cuda::write_flagged(kernel_.order(orders_), bytes, sizeof bytes, static_cast<std::uint32_t>(orders_));
 }
 
 std::uint64_t KernelCopier::finished() {
@@ -50,8 +50,8 @@ std::uint64_t KernelCopier::finished() {
     if (towards_ == Towards::gpu) {
       there = kernel_.arrived() >= next.order;
     } else {
-      taken_ = read_flagged(next.destination, kernel_.data(next.order), next.length,
-                            static_cast<std::uint32_t>(next.order), taken_);
+      taken_ = cuda::read_flagged(next.destination, kernel_.data(next.order), next.length,
+                                  static_cast<std::uint32_t>(next.order), taken_);
       there = taken_ == next.length;
     }
     if (!there) {

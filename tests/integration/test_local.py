@@ -48,6 +48,10 @@ class Registration(harness.TestCase):
     def test_names_the_fault_of_a_size(self):
         self.assert_ends(self.run_program("registration", "--sizes", "5Q"), USAGE, "5Q")
 
+    def test_says_that_a_filter_matches_nothing(self):
+        outcome = self.run_program("registration", "--sizes", "4k", *BRIEF, "--benchmark_filter=nothing_of_that_name")
+        self.assert_ends(outcome, USAGE, "--benchmark_filter")
+
     def test_ends_unavailable_without_the_device_asked_for(self):
         outcome = self.run_program("registration", "--device", "mlx5_77", "--sizes", "4k", *BRIEF)
         if "cuda_pin skipped" not in outcome.out and outcome.status == DONE:

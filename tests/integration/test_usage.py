@@ -82,8 +82,10 @@ class Usage(TestCase):
                 (["bandwidth", "--loopback", "--queue-pairs", "4294967297"], ["--queue-pairs", "4294967297"]),
                 (["latency", "--loopback", "--chunk", "1"], ["--chunk 1", "256 … 8388544"]),
                 (["latency", "--loopback", "--retry-count", "8"], ["--retry-count 8", "0 … 7"]),
-                (["latency", "--loopback", "--time-budget", "0"], ["--time-budget", "more than 0"]),
-                (["latency", "--loopback", "--time-budget", "nan"], ["--time-budget", "more than 0"]),
+                (["latency", "--loopback", "--time-budget", "0"], ["--time-budget", "above 0"]),
+                (["latency", "--loopback", "--time-budget", "nan"], ["--time-budget", "above 0"]),
+                (["registration", "--time-budget", "-1"], ["--time-budget", "above 0"]),
+                (["latency", "--loopback", "--out", ""], ["--out", "name is empty"]),
                 (["latency", "127.0.0.1", "--port", "65536"], ["65536", "1 to 65535"]),
                 (["serve", "--port", "65536"], ["65536", "0 to 65535"]),
                 (["serve", "--max-queue-pairs", "0"], ["--max-queue-pairs", "1 to"])):

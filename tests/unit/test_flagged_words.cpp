@@ -3,9 +3,9 @@
 #include <cstring>
 #include <vector>
 
-#include "memory/flagged_words.hpp"
+#include "cuda/flagged_words.hpp"
 
-namespace gdrbench::memory {
+namespace gdrbench::cuda {
 namespace {
 
 std::vector<std::byte> some_bytes(std::size_t size) {
@@ -53,4 +53,4 @@ TEST(FlaggedWords, AreTakenAsFarAsTheyHaveArrivedAndFromThereOn) {
 }
 
 }  // namespace
-}  // namespace gdrbench::memory
+}  // namespace gdrbench::cuda

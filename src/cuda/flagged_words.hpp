@@ -7,7 +7,7 @@
 /// 8-byte words {data, flag} are each written at once, by a CPU or a GPU, and a word whose flag is the
 /// awaited one holds new data, whatever order the words arrive in over PCIe. No fence and no second round
 /// trip.
-namespace gdrbench::memory {
+namespace gdrbench::cuda {
 
 /// Bytes that `data_bytes` take with their flags: whole pairs of words.
 constexpr std::uint64_t flagged_bytes(std::uint64_t data_bytes) {
@@ -23,4 +23,4 @@ void write_flagged(std::byte* words, const std::byte* data, std::uint64_t length
 std::uint64_t read_flagged(std::byte* data, const std::byte* words, std::uint64_t length, std::uint32_t flag,
                            std::uint64_t taken);
 
-}  // namespace gdrbench::memory
+}  // namespace gdrbench::cuda

@@ -1,9 +1,9 @@
-#include "memory/flagged_words.hpp"
+#include "cuda/flagged_words.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace gdrbench::memory {
+namespace gdrbench::cuda {
 namespace {
 
 constexpr std::uint64_t data_bytes_of_pair = 8;
@@ -40,4 +40,4 @@ std::uint64_t read_flagged(std::byte* data, const std::byte* words, std::uint64_
   return taken;
 }
 
-}  // namespace gdrbench::memory
+}  // namespace gdrbench::cuda

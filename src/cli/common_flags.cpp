@@ -1,0 +1,34 @@
+#include "cli/common_flags.hpp"
+
+#include "cli/fabric.hpp"
+
+namespace gdrbench::cli {
+
+CLI::Option* add_file_flag(CLI::App& command, const char* flag, std::string& path, const char* help) {
+  const auto names_a_file = [](const std::string& name) {
+    return name.empty() ? std::string("the file's name is empty") : std::string();
+  };
+  return command.add_option(flag, path, help)->check(names_a_file);
+}
+
+CLI::Option* add_time_budget(CLI::App& command, double& seconds) {
+  const auto lasts = [](const std::string& text) {
+    double value = 0;
+    const bool valid = CLI::detail::lexical_cast(text, value) && value > 0;
+    return valid ? std::string() : "'" + text + "' is no number of seconds above 0";
+  };
+  return command.add_option("--time-budget", seconds, "Seconds for the whole run")
+      ->capture_default_str()
+      ->check(lasts);
+}
+
+void add_local_flags(CLI::App& command, LocalFlags& flags, const char* gpu_help, const char* sizes_help) {
+  command.add_option("--gpu", flags.gpu, gpu_help)->capture_default_str();
+  command.add_option("--sizes", flags.sizes, sizes_help);
+  command.add_option("--fabric", flags.fabric, fabric_help)->capture_default_str();
+  add_time_budget(command, flags.time_budget_s);
+  add_file_flag(command, "--out", flags.out, "Write the result file (JSON)");
+  command.footer("Every --benchmark_* flag goes to Google Benchmark.");
+}
+
+}  // namespace gdrbench::cli
