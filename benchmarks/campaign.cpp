@@ -16,7 +16,8 @@ namespace {
 
 std::string point_name(const Point& point) {
   const Case& c = point.front();
-  std::string name = fmt::format("{} {} {}", to_string(c.suite), to_string(c.op), format_size(c.size_bytes));
+  std::string name =
+      fmt::format("{} {} {}", to_string(c.suite), to_string(c.op), format_exact_size(c.size_bytes));
   if (!times_messages(c.suite)) name += fmt::format(" {}", to_string(c.direction));
   return name;
 }

@@ -15,8 +15,11 @@ std::uint64_t parse_size(std::string_view text);
 /// is at least 1; the order given is kept, repeated sizes are dropped. Throws UsageError.
 std::vector<std::uint64_t> parse_sizes(std::string_view text);
 
-/// "8 B", "4 KiB", "1.5 MiB"; "1025 B" where two decimals are not exact, so that odd message sizes show as
-/// such; from 16 MiB on rounded to two decimals.
+/// "8 B", "4 KiB", "1.5 MiB"; "1025 B" where two decimals are not exact; from 16 MiB on rounded to two
+/// decimals.
 std::string format_size(std::uint64_t bytes);
+
+/// The same, never rounded: for sizes of messages, of which an odd one must show as such.
+std::string format_exact_size(std::uint64_t bytes);
 
 }  // namespace gdrbench

@@ -135,6 +135,20 @@ class SizeList {
   std::vector<std::uint64_t> sizes_;
 };
 
+// Two decimals, and bytes where those are not exact for less than `exact_below`.
+std::string format(std::uint64_t bytes, std::uint64_t exact_below) {
+  static constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  // What two decimals would round to 1024 belongs to the next unit.
+  for (; value >= 1023.995 && unit + 1 < std::size(units); ++unit) value /= 1024;
+  std::string digits = fmt::format("{:.2f}", value);
+  if (bytes < exact_below && std::stod(digits) != value) return fmt::format("{} B", bytes);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (digits.back() == '.') digits.pop_back();
+  return fmt::format("{} {}", digits, units[unit]);
+}
+
 }  // namespace
 
 std::uint64_t parse_size(std::string_view text) {
@@ -170,19 +184,11 @@ std::vector<std::uint64_t> parse_sizes(std::string_view text) {
 }
 
 std::string format_size(std::uint64_t bytes) {
-  static constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  constexpr std::uint64_t exact_below = 16 << 20;
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  // What two decimals would round to 1024 belongs to the next unit.
-  for (; value >= 1023.995 && unit + 1 < std::size(units); ++unit) value /= 1024;
-  std::string digits = fmt::format("{:.2f}", value);
-  // Of large sizes two decimals are enough, but a size beside a round one must not look round.
-  const bool looks_round = digits.ends_with("00");
-  if ((bytes < exact_below || looks_round) && std::stod(digits) != value) return fmt::format("{} B", bytes);
-  digits.erase(digits.find_last_not_of('0') + 1);
-  if (digits.back() == '.') digits.pop_back();
-  return fmt::format("{} {}", digits, units[unit]);
+  return format(bytes, 16 << 20);
+}
+
+std::string format_exact_size(std::uint64_t bytes) {
+  return format(bytes, std::numeric_limits<std::uint64_t>::max());
 }
 
 }  // namespace gdrbench

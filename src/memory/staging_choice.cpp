@@ -67,9 +67,11 @@ std::uint64_t choose_chunk_bytes(const Case& c) {
   if (c.memory == MemoryKind::host) return StagingOptions{}.chunk_bytes;
   // Many lanes share the bounce memory.
   constexpr std::uint64_t least = 64 << 10, parts = 4, most_in_flight = 16 << 20;
-  const double share = uses_verbs(c.path) ? 0.97 : 0.85;
-  const std::uint64_t busy = std::clamp(choose_chunk_bytes(calibration_of(c.gpu), share), least,
-                                        std::max(least, most_in_flight / c.queue_pairs));
+  // A CPU that moves the chunk on had better find it in its cache, and is far slower than the copy engine.
+  const std::uint64_t busy = uses_verbs(c.path)
+                                 ? std::clamp(choose_chunk_bytes(calibration_of(c.gpu), 0.97), least,
+                                              std::max(least, most_in_flight / c.queue_pairs))
+                                 : StagingOptions{}.chunk_bytes;
   if (!times_messages(c.suite)) return busy;
   return std::clamp(c.size_bytes / parts, least, busy);
 }

@@ -65,7 +65,7 @@ std::string crossover_text(const Points& points, const PathPair& pair, std::size
     if (crossover.pair.path != pair.path || crossover.pair.reference != pair.reference) continue;
     if (crossover.sizes < 2) continue;
     const std::string from =
-        crossover.from_bytes ? "from " + format_size(*crossover.from_bytes) : std::string("nowhere");
+        crossover.from_bytes ? "from " + format_exact_size(*crossover.from_bytes) : std::string("nowhere");
     pieces.push_back(fmt::format("{} {} {} {}", to_string(crossover.series.suite),
                                  distinction(crossover.series, points.all()), crossover.metric.heading,
                                  from));
@@ -97,7 +97,7 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
 
   std::vector<Row> rows = {head};
   for (const Case& point : points.all()) {
-    std::string label = fmt::format("{} {} {}", to_string(point.suite), format_size(point.size_bytes),
+    std::string label = fmt::format("{} {} {}", to_string(point.suite), format_exact_size(point.size_bytes),
                                     distinction(point, points.all()));
     for (const Line& line : lines_of(point.suite)) {
       Row row = {std::exchange(label, ""), line.heading};

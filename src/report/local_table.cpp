@@ -91,7 +91,7 @@ std::string block(const ResultDocument& document, const std::string& suite) {
     });
     if (result.suite != suite || known) continue;
     shown.push_back(&result);
-    Row row = {values_of(result.labels), format_size(result.size_bytes)};
+    Row row = {values_of(result.labels), format_exact_size(result.size_bytes)};
     for (const Column& column : columns) add_cells(row, column, find(document, result, column.what));
     rows.push_back(std::move(row));
   }
@@ -110,8 +110,9 @@ std::string local_blocks(const ResultDocument& document, std::size_t width) {
   for (const std::string& suite : suites) text += block(document, suite);
   if (!document.local_crossovers.empty()) text += '\n';
   for (const LocalCrossover& one : document.local_crossovers)
-    text += fmt::format("{}, {}: {}\n", one.what, values_of(one.labels),
-                        one.from_bytes ? "from " + format_size(*one.from_bytes) : std::string("nowhere"));
+    text +=
+        fmt::format("{}, {}: {}\n", one.what, values_of(one.labels),
+                    one.from_bytes ? "from " + format_exact_size(*one.from_bytes) : std::string("nowhere"));
   // What shares a reason shares a paragraph.
   std::vector<LocalSkipped> skipped;
   for (const LocalSkipped& one : document.local_skipped) {

@@ -98,7 +98,8 @@ std::string overlap_block(const ResultDocument& document, std::span<const Case> 
     if (std::find(shown.begin(), shown.end(), alone) != shown.end()) continue;
     shown.push_back(alone);
     const CaseResult* const reference = find(document, alone);
-    Row row = {std::string(to_string(alone.path)), distinction(alone, all), format_size(alone.size_bytes),
+    Row row = {std::string(to_string(alone.path)), distinction(alone, all),
+               format_exact_size(alone.size_bytes),
                reference == nullptr ? "–" : format_rate(median_of(figures(*reference), rate))};
     for (const Load load : loads) append_load(row, document, alone, load);
     rows.push_back(std::move(row));

@@ -60,7 +60,7 @@ std::string block(const ResultDocument& document, Suite suite, std::span<const C
     const Case& c = result.test_case;
     if (c.suite != suite || result.repetitions.empty()) continue;
     const std::vector<Figures> repetitions = figures(result);
-    Row row = {std::string(to_string(c.path)), distinction(c, all), format_size(c.size_bytes)};
+    Row row = {std::string(to_string(c.path)), distinction(c, all), format_exact_size(c.size_bytes)};
     append(row, times_messages(suite) ? latency_cells(repetitions) : bandwidth_cells(repetitions));
     row.push_back(cpu_cell(repetitions, suite));
     rows.push_back(std::move(row));

