@@ -1,11 +1,10 @@
 #include "machines/healthy.hpp"
 
 #include "machines/faults.hpp"
+#include "machines/large.hpp"
 
 namespace gdrbench::machines {
-namespace {
 
-// What every healthy Linux machine with GPUs and NICs has.
 Machine server() {
   Machine machine;
   machine.tree.file("proc/sys/kernel/osrelease", "6.1.0-31-amd64");
@@ -28,8 +27,6 @@ Machine server() {
   return machine;
 }
 
-}  // namespace
-
 Machine dgx() {
   Machine machine = server();
   machine.tree.file("sys/devices/system/cpu/online", "0-7");
@@ -45,7 +42,7 @@ Machine dgx() {
 }
 
 std::vector<Known> healthy_machines() {
-  return {{"dgx", dgx, {}}};
+  return {{"dgx", dgx, {}}, {"large", large, {}}};
 }
 
 }  // namespace gdrbench::machines
