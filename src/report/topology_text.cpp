@@ -57,7 +57,7 @@ Row function_row(const NamedFunction& named, const std::vector<std::string>& nam
           pci.driver.empty() ? "no driver" : shown(pci.driver),
           node_text(pci.numa_node),
           "cores " + shown(pci.cores),
-          to_string(pci.link),
+          "link " + to_string(pci.link),
           all};
 }
 
@@ -106,8 +106,9 @@ std::string paths_text(const std::vector<NamedFunction>& functions) {
       continue;
     }
     std::vector<std::string> parts = {pci->way.front()};
-    for (const Hop& hop : pci->hops) parts.push_back(fmt::format("{} {}", hop.address, to_string(hop.link)));
-    text += wrap(fmt::format("  {}  ", name), parts, {.separator = " ▸ ", .indent = 8, .width = width});
+    for (const Hop& hop : pci->hops)
+      parts.push_back(fmt::format("▸ {} {}", hop.address, to_string(hop.link)));
+    text += wrap(fmt::format("  {:7}", name), parts, {.indent = 9, .width = width});
   }
   return text.empty() ? "" : "\nPCIe paths, and the link of each hop\n" + text;
 }
