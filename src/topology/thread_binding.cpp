@@ -65,11 +65,12 @@ Process& process() {
 }
 
 // The errno value of the calling thread's move; that another has ended meanwhile is no fault.
-int move_threads(const std::string& from, const std::string& to) {
+int move_threads(Process& all, const std::string& to) {
   const CoreBitmap target = core_bitmap(to);
   if (hwloc_linux_set_tid_cpubind(any_topology(), gettid(), target.get()) != 0) return errno;
   for (const pid_t thread : threads())
-    if (cores_of(thread) == from) hwloc_linux_set_tid_cpubind(any_topology(), thread, target.get());
+    if (cores_of(thread) == all.now) hwloc_linux_set_tid_cpubind(any_topology(), thread, target.get());
+  all.now = cores_of(gettid()).value_or(to);  // the kernel leaves out what a container may not have
   return 0;
 }
 
@@ -89,9 +90,8 @@ ThreadBinding::ThreadBinding(std::string cores) : cores_(std::move(cores)) {
     all.before = all.now = *before;
   }
   if (all.now != cores_) {
-    if (const int fault = move_threads(all.now, cores_); fault != 0)
+    if (const int fault = move_threads(all, cores_); fault != 0)
       throw SystemError(fault, fmt::format("binding this process to cores {}", cores_));
-    all.now = cores_;
   }
   all.bindings.push_back(this);
 }
@@ -101,16 +101,15 @@ ThreadBinding::~ThreadBinding() {
   const std::lock_guard lock(all.mutex);
   std::erase(all.bindings, this);
   if (!all.bindings.empty() || all.now == all.before) return;
-  if (const int fault = move_threads(all.now, all.before); fault != 0)
+  if (const int fault = move_threads(all, all.before); fault != 0)
     fmt::print(stderr, "letting this process run on cores {} again: {}\n", all.before, errno_name(fault));
-  all.now = all.before;
 }
 
 void ThreadBinding::renew() {
   Process& all = process();
   const std::lock_guard lock(all.mutex);
-  if (all.now == cores_ || move_threads(all.now, cores_) != 0) return;
-  all.now = cores_;
+  // Refused only where the machine has lost these cores since: then the others' are no worse.
+  if (all.now != cores_) move_threads(all, cores_);
 }
 
 }  // namespace gdrbench::topology

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import xml.etree.ElementTree
 
-from harness import DONE, PATIENCE_S, PROGRAM, REPOSITORY, SOON_S, UNAVAILABLE, USAGE, TestCase, main
+from harness import (DONE, PATIENCE_S, PROGRAM, QUICK, REPOSITORY, SOON_S, UNAVAILABLE, USAGE, TestCase, check_result,
+                     main)
 
 try:
     from jsonschema import Draft202012Validator
@@ -138,6 +139,35 @@ class Pictures(Topology):
         self.assertEqual(UNAVAILABLE, outcome.returncode, outcome.stderr)
         self.assertRegex(outcome.stderr, r"cannot write \.pdf .*install hwloc")
         self.assertFalse((self.folder / "machine.pdf").exists())
+
+
+class Binding(TestCase):
+    def proofs(self, *arguments, **how):
+        result = self.folder / "result.json"
+        outcome = self.run_program("latency", "--loopback", "--paths", "tcp", "--sizes", 8, "--out", result, *QUICK,
+                                   *arguments, **how)
+        self.assert_ends(outcome, DONE)
+        self.assertEqual("", check_result(result))
+        proof = json.loads(result.read_text())["gdrbench"]["cases"][0]["proof"]
+        return outcome.out, [proof[end] for end in ("initiator", "responder")]
+
+    def test_both_ends_record_their_cores_and_why(self):
+        _, ends = self.proofs()
+        for end in ends:
+            self.assertRegex(end["cores"], r"^[0-9]")
+            self.assertRegex(end["binding"], "^(next to|not bound:) .")
+
+    def test_the_responder_is_told_not_to_bind(self):
+        out, ends = self.proofs("--bind", "none")
+        self.assertEqual(["not bound: --bind none"] * 2, [end["binding"] for end in ends])
+        self.assertRegex(out, r"(?m)^not bound to cores: --bind none$")
+
+    def test_cores_that_the_user_chose_are_kept(self):
+        first = min(os.sched_getaffinity(0))
+        _, ends = self.proofs(preexec=lambda: os.sched_setaffinity(0, {first}))
+        self.assertEqual([str(first)] * 2, [end["cores"] for end in ends])
+        for end in ends:
+            self.assertRegex(end["binding"], "^not bound:")
 
 
 class Usage(Topology):
