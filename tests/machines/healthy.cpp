@@ -1,6 +1,7 @@
 #include "machines/healthy.hpp"
 
 #include "machines/faults.hpp"
+#include "machines/large.hpp"
 
 namespace gdrbench::machines {
 namespace {
@@ -45,7 +46,7 @@ Machine dgx() {
 }
 
 std::vector<Known> healthy_machines() {
-  return {{"dgx", dgx, {}}};
+  return {{"dgx", dgx, {}}, {"large", large, {}}};
 }
 
 }  // namespace gdrbench::machines
