@@ -30,22 +30,16 @@ constexpr Cause causes[] = {
 
 using Way = std::vector<std::string>;
 
-bool is_bridge_of(const topology::Machine& machine, const std::string& part) {
-  const auto is_function = [&](const auto& device) { return device.pci.address == part; };
-  return std::none_of(machine.gpus.begin(), machine.gpus.end(), is_function) &&
-         std::none_of(machine.nics.begin(), machine.nics.end(), is_function);
-}
-
 // Bridges below the last one that two functions share; none where they share the host bridge alone, since
 // their traffic meets the CPU anyway.
-std::set<std::string> bridges_between(const topology::Machine& machine, const Way& a, const Way& b) {
+std::set<std::string> bridges_between(const Way& a, const Way& b) {
   const auto [here, there] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   constexpr std::ptrdiff_t host_bridge = 1;
   std::set<std::string> bridges;
   if (here - a.begin() <= host_bridge) return bridges;
-  for (const auto& [at, end] : {std::pair(here, a.end()), std::pair(there, b.end())})
-    std::copy_if(at, end, std::inserter(bridges, bridges.end()),
-                 [&](const std::string& part) { return is_bridge_of(machine, part); });
+  // The last of a way is the function itself.
+  if (here != a.end()) bridges.insert(here, a.end() - 1);
+  if (there != b.end()) bridges.insert(there, b.end() - 1);
   return bridges;
 }
 
@@ -55,7 +49,7 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
   std::set<std::string> bridges;
   for (const topology::Gpu& gpu : facts.machine.gpus)
     for (const topology::Nic* nic : rdma_nics(facts.machine))
-      bridges.merge(bridges_between(facts.machine, gpu.pci.way, nic->pci.way));
+      bridges.merge(bridges_between(gpu.pci.way, nic->pci.way));
   std::vector<Finding> findings;
   std::vector<Evidence> unread, let_pass;
   for (const std::string& bridge : bridges) {

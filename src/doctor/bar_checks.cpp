@@ -47,13 +47,18 @@ constexpr Cause placement_causes[] = {
 };
 
 struct Window {
-  std::uint64_t begin = 0, last = 0;
-  std::uint64_t size() const { return last == 0 ? 0 : last - begin + 1; }
+  std::uint64_t begin = 0, last = 0, flags = 0;
+
+  bool is_assigned() const {
+    constexpr std::uint64_t has_no_address = 0x20000000;  // IORESOURCE_UNSET
+    return last != 0 && (flags & has_no_address) == 0;
+  }
+  std::uint64_t size() const { return is_assigned() ? last - begin + 1 : 0; }
 };
 
 // A line of sysfs's `resource`: first address, last address, flags.
-bool parse(std::string_view line, Window& window, std::uint64_t& flags) {
-  for (std::uint64_t* const value : {&window.begin, &window.last, &flags}) {
+bool parse(std::string_view line, Window& window) {
+  for (std::uint64_t* const value : {&window.begin, &window.last, &window.flags}) {
     const std::size_t digits = line.find("0x");
     if (digits == std::string_view::npos) return false;
     line.remove_prefix(digits + 2);
@@ -75,9 +80,8 @@ std::optional<Window> bar1(const topology::Root& root, const std::string& addres
     const std::string_view here = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(here.size() + 1, rest.size()));
     Window window;
-    std::uint64_t flags = 0;
-    if (!parse(here, window, flags)) return std::nullopt;
-    if (line == 1) first_flags = flags;
+    if (!parse(here, window)) return std::nullopt;
+    if (line == 1) first_flags = window.flags;
     const int wanted = (first_flags & is_64_bit) != 0 ? 3 : 2;
     if (line == wanted) return window;
   }

@@ -13,6 +13,7 @@ extern const Check distance_check;
 extern const Check dmabuf_check;
 extern const Check driver_check;
 extern const Check gpu_check;
+extern const Check huge_pages_check;
 extern const Check iommu_check;
 extern const Check kernel_log_check;
 extern const Check numa_check;

@@ -11,7 +11,8 @@ std::span<const Check* const> checks() {
         &gpu_check,          &driver_check,        &peermem_check,   &dmabuf_check,
         &registration_check, &acs_check,           &iommu_check,     &virtual_machine_check,
         &bar1_check,         &bar_placement_check, &pcie_link_check, &relaxed_ordering_check,
-        &distance_check,     &cpu_check,           &numa_check,      &kernel_log_check,
+        &distance_check,     &cpu_check,           &numa_check,      &huge_pages_check,
+        &kernel_log_check,
     };
     std::stable_sort(all.begin(), all.end(),
                      [](const Check* a, const Check* b) { return a->layer < b->layer; });

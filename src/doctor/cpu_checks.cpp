@@ -4,6 +4,7 @@
 
 #include "doctor/check_list.hpp"
 #include "doctor/evidence.hpp"
+#include "doctor/host.hpp"
 
 namespace gdrbench::doctor {
 namespace {
@@ -27,6 +28,14 @@ constexpr Cause numa_causes[] = {
      "A NUMA node has processors and no memory: what is bound to it takes all its memory from another node.",
      "put memory modules into the slots of that socket, all channels alike",
      "the machine has to be switched off"},
+};
+
+constexpr Cause huge_pages_causes[] = {
+    {"ok", Verdict::ok, "Large host buffers can be made of huge pages."},
+    {"never", Verdict::info,
+     "Transparent huge pages are off, and none are reserved: large host buffers consist of small pages, of "
+     "which NIC and processor keep many more translations.",
+     "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled"},
 };
 
 bool is_cpu(const std::string& name) {
@@ -79,6 +88,19 @@ std::vector<Finding> run_numa(const Check& self, const Facts& facts) {
   return findings;
 }
 
+std::vector<Finding> run_huge_pages(const Check& self, const Facts& facts) {
+  const std::string switch_file = "sys/kernel/mm/transparent_hugepage/enabled";
+  const topology::FileText transparent = facts.root.read(switch_file, 256);
+  if (!transparent.present()) return {};
+  const std::string meminfo = facts.root.read("proc/meminfo").text;
+  const std::string reserved = line_with(meminfo, "HugePages_Total:");
+  const std::size_t digit = reserved.find_first_of("0123456789");
+  const bool has_reserved = digit != std::string::npos && reserved[digit] != '0';
+  const bool is_never = transparent.text.find("[never]") != std::string::npos && !has_reserved;
+  return {find(self, is_never ? "never" : "ok", "",
+               {{"/" + switch_file, transparent.text}, {"/proc/meminfo", reserved}})};
+}
+
 }  // namespace
 
 const Check cpu_check = {.name = "cpu",
@@ -95,5 +117,12 @@ const Check numa_check = {
     .layer = Layer::performance,
     .causes = numa_causes,
     .run = run_numa};
+
+const Check huge_pages_check = {.name = "huge_pages",
+                                .question = "Can large host buffers be made of huge pages?",
+                                .looks_at = "/sys/kernel/mm/transparent_hugepage/enabled, /proc/meminfo",
+                                .layer = Layer::performance,
+                                .causes = huge_pages_causes,
+                                .run = run_huge_pages};
 
 }  // namespace gdrbench::doctor

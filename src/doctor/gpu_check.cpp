@@ -56,6 +56,9 @@ constexpr Cause causes[] = {
      "systemctl enable --now nvidia-fabricmanager; its version has to be that of the driver"},
     {"cuda_fails", Verdict::fail, "There is an NVIDIA GPU, and CUDA finds none.",
      "look at nvidia-smi and the kernel log (dmesg | grep NVRM); unset CUDA_VISIBLE_DEVICES"},
+    {"needs_flush", Verdict::info,
+     "This GPU gives no order to a NIC's writes: a completion does not mean that a kernel sees the data, and "
+     "gdrbench flushes before it looks (its figure is reported apart)."},
     {"hidden", Verdict::info, "CUDA shows this process fewer GPUs than the PCI buses have.",
      "where that is not intended: unset CUDA_VISIBLE_DEVICES, start the container with --gpus all"},
 };
@@ -116,7 +119,12 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
   }
   const std::vector<Evidence> counts = {{"CUDA", std::to_string(in_cuda) + " GPUs"},
                                         {"/sys/bus/pci/devices", std::to_string(on_bus) + " GPUs"}};
-  return {find(self, in_cuda < on_bus ? "hidden" : "ok", "", counts)};
+  std::vector<Finding> findings = {find(self, in_cuda < on_bus ? "hidden" : "ok", "", counts)};
+  for (const GpuAnswer& gpu : facts.answers.gpus)
+    if (gpu.writes_ordering == 0)
+      findings.push_back(find(self, "needs_flush", "GPU " + gpu.pci_address,
+                              {{"cudaDevAttrGPUDirectRDMAWritesOrdering", "0 (none)"}}));
+  return findings;
 }
 
 }  // namespace

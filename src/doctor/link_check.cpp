@@ -83,7 +83,8 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
     // From the card upwards every second step is a link; the others are within a switch.
     for (std::size_t at = way.size(); at > 2; at -= std::min<std::size_t>(at, 2)) {
       const bool is_card = at == way.size();
-      if (!known.insert(way[at - 1]).second) break;
+      // Functions of one card share their link.
+      if (!known.insert(way[at - 2]).second) break;
       look_at(self, facts.root, way[at - 2], way[at - 1], is_gpu && is_card, is_card, findings);
     }
   };

@@ -20,10 +20,10 @@ constexpr Cause causes[] = {
      "This is an Intel Haswell or Broadwell, where relaxed ordering itself is slow: the kernel keeps it off "
      "for devices below this root port."},
     {"unknown", Verdict::unknown,
-     "Whether relaxed ordering is on for this NIC cannot be seen: the kernel shows that part of "
+     "Whether relaxed ordering is on for the NICs cannot be seen: the kernel shows that part of "
      "configuration "
      "space to root alone.",
-     "run the doctor with sudo, or: sudo lspci -vv -s {} | grep RlxdOrd"},
+     "run the doctor with sudo, or: sudo lspci -vv | grep -e ^[0-9a-f] -e RlxdOrd"},
 };
 
 // Root ports that Linux marks (drivers/pci/quirks.c, quirk_relaxedordering_disable).
@@ -40,6 +40,7 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
   // Hypervisors show the bit as off whatever it is.
   if (is_virtual_machine(facts.root)) return {};
   std::vector<Finding> findings;
+  std::vector<Evidence> unread;
   for (const topology::Nic* nic : rdma_nics(facts.machine)) {
     const std::string& address = nic->pci.address;
     // Of a virtual function the bit is always zero; that of its physical function counts.
@@ -56,9 +57,7 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
     const topology::PciConfig config = topology::read_pci_config(facts.root, address);
     const std::string source = fmt::format("/sys/bus/pci/devices/{}/config", address);
     if (!config.device_control) {
-      findings.push_back(
-          find(self, "unknown", address,
-               {{source, config.has_capabilities ? "no PCI Express capability" : "cut short"}}));
+      unread.push_back({source, config.has_capabilities ? "no PCI Express capability" : "cut short"});
       continue;
     }
     const bool is_on = (config.device_control->value & topology::relaxed_ordering_enabled) != 0;
@@ -67,6 +66,7 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
              {{source, fmt::format("Device Control at {:#x}: {:#06x}", config.device_control->offset,
                                    config.device_control->value)}}));
   }
+  if (!unread.empty()) findings.push_back(find(self, "unknown", "", std::move(unread)));
   return findings;
 }
 

@@ -25,6 +25,9 @@ constexpr Cause causes[] = {
      "loaded.",
      "modprobe nvidia-peermem, or update kernel (5.12 or later) and rdma-core for dma-buf",
      "none of the module; a new kernel takes a reboot"},
+    {"no_vmm", Verdict::info,
+     "This GPU offers no RDMA-capable memory by cuMemCreate: --memory cuda_vmm cannot use gdr, --memory cuda "
+     "can."},
     {"unknown", Verdict::unknown,
      "Without dma-buf it takes a peer-memory module, and whether one is loaded cannot be seen here.",
      "run the doctor outside the container, or let it try: gdrbench doctor without --no-probes"},
@@ -117,6 +120,11 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
       if (cause != "ok") add(found.seen, {"decision", reason});
     }
   std::vector<Finding> findings;
+  for (const GpuAnswer& gpu : facts.answers.gpus)
+    if (pairs != 0 && gpu.gpu_direct_rdma.value_or(true) && !gpu.vmm_rdma.value_or(true))
+      findings.push_back(
+          find(self, "no_vmm", "GPU " + gpu.pci_address,
+               {{"CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED", word(gpu.vmm_rdma)}}));
   for (const auto& [cause, found] : by_cause) {
     const bool concerns_all = found.names.size() == pairs;
     findings.push_back(

@@ -15,6 +15,7 @@ Machine server() {
                     "flags\t\t: fpu vme de pse");
   machine.tree.file("proc/meminfo",
                     "MemTotal:       262144000 kB\nMemFree:        200000000 kB\nHugePages_Total:       0");
+  machine.tree.file("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
   machine.tree.folder("sys/kernel/iommu_groups");
   machine.tree.raw("proc/kallsyms", "0000000000000000 T ib_register_peer_memory_client\t[ib_core]\n");
   machine.add_nvidia_driver(true);

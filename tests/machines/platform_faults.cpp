@@ -90,6 +90,10 @@ std::vector<Known> gpu_faults() {
 
 std::vector<Known> driver_faults() {
   return {
+      fault("gpu_without_write_order", [](Machine& m) { m.gpu(gpu0).writes_ordering = 0; },
+            {"gpu/needs_flush"}),
+      fault("gpu_without_vmm_for_rdma", [](Machine& m) { m.gpu(gpu0).vmm_rdma = false; },
+            {"registration/no_vmm"}),
       fault("proprietary_driver",
             [](Machine& m) {
               m.add_nvidia_driver(false);
@@ -251,6 +255,11 @@ std::vector<Known> performance_faults() {
             {"cpu/governor"}),
       fault("numa_balancing", [](Machine& m) { m.tree.file("proc/sys/kernel/numa_balancing", "1"); },
             {"numa/balancing"}),
+      fault("without_huge_pages",
+            [](Machine& m) {
+              m.tree.file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]");
+            },
+            {"huge_pages/never"}),
       fault("node_without_memory",
             [](Machine& m) {
               m.tree.file("sys/devices/system/node/node1/meminfo", "Node 1 MemTotal:       0 kB");

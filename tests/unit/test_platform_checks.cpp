@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 
 #include "doctor/check_list.hpp"
 #include "doctor/host.hpp"
@@ -113,6 +114,26 @@ TEST(PciConfig, is_absent_where_libpci_has_nothing_to_read) {
   }
   const topology::PciConfig none = topology::read_pci_config(topology::Root("/nowhere"), "0000:19:02.0");
   EXPECT_EQ(none.state, topology::FileState::absent);
+}
+
+// libpci keeps paths in a kibibyte, and ends the process by itself where one is longer.
+TEST(PciConfig, is_absent_below_a_folder_with_too_long_a_name) {
+  fs::path deep = fs::temp_directory_path() / fmt::format("gdrbench-deep-{}", getpid());
+  const fs::path top = deep;
+  for (int i = 0; i < 5; ++i) deep /= std::string(220, 'd');
+  const fs::path function = deep / "sys/bus/pci/devices/0000:19:02.0";
+  fs::create_directories(function);
+  std::ofstream(function / "config", std::ios::binary) << machines::config_space({.acs_control = 0x1d});
+  EXPECT_FALSE(topology::read_pci_config(topology::Root(deep), "0000:19:02.0").access_control);
+  fs::remove_all(top);
+}
+
+TEST(Bar1, without_an_address_still_has_a_size_in_sysfs) {
+  Machine made = machines::dgx();
+  made.tree.file(made.folder_of("0000:1b:00.0") + "/resource",
+                 "0x00000000cf000000 0x00000000cfffffff 0x0000000000040200\n"
+                 "0x0000000000000000 0x0000003fffffffff 0x000000002014220c");
+  EXPECT_EQ(Written(made).run(bar1_check).front().cause, "unassigned");
 }
 
 // A capability that points to itself.
