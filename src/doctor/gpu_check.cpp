@@ -54,8 +54,12 @@ constexpr Cause causes[] = {
      "The GPUs wait for their NVSwitch fabric: the fabric manager is not running, or not of the driver's "
      "version.",
      "systemctl enable --now nvidia-fabricmanager; its version has to be that of the driver"},
+    {"visible_devices", Verdict::fail, "CUDA_VISIBLE_DEVICES hides every GPU from this process.",
+     "unset CUDA_VISIBLE_DEVICES, or name GPUs that exist (nvidia-smi -L); under a batch system ask for a "
+     "GPU "
+     "with the job"},
     {"cuda_fails", Verdict::fail, "There is an NVIDIA GPU, and CUDA finds none.",
-     "look at nvidia-smi and the kernel log (dmesg | grep NVRM); unset CUDA_VISIBLE_DEVICES"},
+     "look at nvidia-smi and the kernel log (dmesg | grep NVRM)"},
     {"needs_flush", Verdict::info,
      "This GPU gives no order to a NIC's writes: a completion does not mean that a kernel sees the data, and "
      "gdrbench flushes before it looks (its figure is reported apart)."},
@@ -88,6 +92,7 @@ std::string_view cause_of_silence(const Facts& facts) {
   if (says("Mismatch") || says("mismatch")) return "version_mismatch";
   if (says("too old")) return "driver_too_old";
   if (says("NotReady") || says("not yet initialized")) return "fabric_manager";
+  if (says("CUDA_VISIBLE_DEVICES is")) return "visible_devices";
   return "cuda_fails";
 }
 

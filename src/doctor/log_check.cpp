@@ -87,7 +87,7 @@ std::string_view cause_of(const std::set<std::string>& addresses, std::string_vi
 
 std::vector<Finding> run(const Check& self, const Facts& facts) {
   if (facts.machine.gpus.empty() && facts.machine.nics.empty()) return {};
-  if (!facts.answers.kernel_log) return {find(self, "unreadable", "", {{"kernel log", "permission denied"}})};
+  if (!facts.answers.kernel_log) return {find(self, "unreadable", "", {{"kernel log", "not readable"}})};
   const std::set<std::string> addresses = our_addresses(facts.machine);
   struct Lines {
     std::string last;

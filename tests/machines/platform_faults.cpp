@@ -83,6 +83,8 @@ std::vector<Known> gpu_faults() {
       fault("without_fabric_manager",
             silent("cudaGetDeviceCount: cudaErrorSystemNotReady (system not yet initialized)"),
             {"gpu/fabric_manager"}),
+      fault("hidden_gpus", silent("the CUDA driver finds no GPU (CUDA_VISIBLE_DEVICES is '')"),
+            {"gpu/visible_devices"}),
       fault("cuda_fails", silent("cudaGetDeviceCount: cudaErrorUnknown (unknown error)"), {"gpu/cuda_fails"}),
       fault("with_a_hidden_gpu", [](Machine& m) { m.answers.gpus.pop_back(); }, {"gpu/hidden"}),
   };
@@ -152,6 +154,15 @@ std::vector<Known> pci_faults() {
               m.change_config(port_of_gpu0, [](PciConfig& config) { config.acs_control.reset(); });
             },
             {}),
+      // Below different root ports traffic meets the CPU with or without ACS.
+      {"two_socket_with_acs_on",
+       [] {
+         return changed(two_socket(), [](Machine& m) {
+           for (const char* port : {"0000:16:01.0", "0000:16:03.0"})
+             m.change_config(port, [](PciConfig& config) { config.acs_control = 0x1d; });
+         });
+       },
+       {"distance/host_bridge"}},
       fault("seen_without_rights", [](Machine& m) { m.hide_capabilities(); },
             {"acs/unknown", "relaxed_ordering/unknown"}),
       fault("iommu_translates",
