@@ -18,9 +18,9 @@ extern const Check iommu_check;
 extern const Check kernel_log_check;
 extern const Check numa_check;
 extern const Check pcie_link_check;
-extern const Check peermem_check;
 extern const Check registration_check;
 extern const Check relaxed_ordering_check;
 extern const Check virtual_machine_check;
+extern const Check peermem_check;
 
 }  // namespace gdrbench::doctor

@@ -44,8 +44,23 @@ std::string_view cause_of(PciDistance distance) {
   return "unknown";
 }
 
+// Those with an RDMA device, and those that might have one if they had a driver, which is the finding of
+// another check.
+std::vector<const topology::Nic*> candidates(const topology::Machine& machine) {
+  std::vector<const topology::Nic*> nics = rdma_nics(machine);
+  if (nics.empty()) return nics;
+  for (const topology::Nic& nic : machine.nics)
+    if (nic.pci.driver.empty()) nics.push_back(&nic);
+  return nics;
+}
+
+std::string name_of(const topology::Nic& nic) {
+  return nic.rdma_devices.empty() ? nic.pci.address
+                                  : fmt::format("{} ({})", nic.rdma_devices.front(), nic.pci.address);
+}
+
 std::vector<Finding> run(const Check& self, const Facts& facts) {
-  const auto nics = rdma_nics(facts.machine);
+  const auto nics = candidates(facts.machine);
   // A guest sees the bus that the hypervisor made up.
   if (nics.empty() || is_virtual_machine(facts.root)) return {};
   const bool is_near_anyway = is_grace(facts.root);
@@ -60,10 +75,8 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
       best = distance;
       nearest = nic;
     }
-    findings.push_back(
-        find(self, is_near_anyway ? "ok" : cause_of(best), "GPU " + gpu.pci.address,
-             {{fmt::format("PCI path to {} ({})", nearest->rdma_devices.front(), nearest->pci.address),
-               std::string(to_string(best))}}));
+    findings.push_back(find(self, is_near_anyway ? "ok" : cause_of(best), "GPU " + gpu.pci.address,
+                            {{"PCI path to " + name_of(*nearest), std::string(to_string(best))}}));
   }
   return findings;
 }

@@ -251,6 +251,15 @@ std::vector<Known> performance_faults() {
       {"two_socket_with_one_nic",
        [] { return changed(two_socket(), [](Machine& m) { make_plain_nic(m, "0000:97:00.0", "mlx5_1"); }); },
        {"distance/host_bridge", "distance/sockets"}},
+      // It may be the near one once it has a driver.
+      {"two_socket_with_a_nic_without_driver",
+       [] {
+         return changed(two_socket(), [](Machine& m) {
+           make_plain_nic(m, "0000:97:00.0", "mlx5_1");
+           m.tree.remove(m.folder_of("0000:97:00.0") + "/driver");
+         });
+       },
+       {"distance/host_bridge"}},
       {"two_socket_without_numa_nodes",
        [] {
          return changed(two_socket(), [](Machine& m) {
