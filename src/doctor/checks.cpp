@@ -7,7 +7,12 @@ namespace gdrbench::doctor {
 
 std::span<const Check* const> checks() {
   static const auto list = [] {
-    std::array all = {&peermem_check};
+    std::array all = {
+        &driver_answers_check,
+        &peermem_check,
+        &probe_registration_check,
+        &probe_transfer_check,
+    };
     std::stable_sort(all.begin(), all.end(),
                      [](const Check* a, const Check* b) { return a->layer < b->layer; });
     return all;

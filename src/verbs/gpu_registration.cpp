@@ -87,8 +87,12 @@ Loaded peermem_loaded(const fs::path& root) {
 }
 
 int probe_dmabuf(const ProtectionDomain& domain) {
+  return probe_dmabuf(*domain.get());
+}
+
+int probe_dmabuf(ibv_pd& domain) {
   constexpr std::size_t length = 4096;
-  ibv_mr* const region = ibv_reg_dmabuf_mr(domain.get(), 0, length, 0, -1, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* const region = ibv_reg_dmabuf_mr(&domain, 0, length, 0, -1, IBV_ACCESS_LOCAL_WRITE);
   if (region == nullptr) return errno;
   ibv_dereg_mr(region);
   return EBADF;  // takes anything, so dma-bufs too

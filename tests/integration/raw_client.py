@@ -3,7 +3,7 @@
 import json
 import socket
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 SILENCE_S = 15  # longer than the server's handshake limit of 5 s
 
 CASE = {
