@@ -6,5 +6,15 @@
 namespace gdrbench::doctor {
 
 extern const Check peermem_check;
+extern const Check counters_check;
+extern const Check gids_check;
+extern const Check memlock_check;
+extern const Check mtu_check;
+extern const Check netns_check;
+extern const Check ports_check;
+extern const Check rdma_cgroup_check;
+extern const Check rdma_cm_check;
+extern const Check rdma_devices_check;
+extern const Check soft_roce_check;
 
 }  // namespace gdrbench::doctor
