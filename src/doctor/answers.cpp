@@ -60,7 +60,8 @@ std::map<std::string, std::uint64_t> numbers(const json& document, const char* k
   const auto found = document.find(key);
   if (found == document.end() || !found->is_object()) return values;
   for (const auto& [name, value] : found->items())
-    if (value.is_number_unsigned()) values[name] = value.get<std::uint64_t>();
+    if (value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0))
+      values[name] = value.get<std::uint64_t>();
   return values;
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "error/confirm.hpp"
+
 namespace gdrbench::verbs {
 namespace {
 
@@ -83,31 +85,33 @@ std::vector<DeviceNode> device_nodes(const fs::path& root) {
 }
 
 std::string absence_reason(const fs::path& root) {
+  const std::string confirm = confirm_with("rdma_devices");
   std::error_code ignored;
   if (!fs::exists(root / "sys/class/infiniband", ignored))
-    return "no RDMA device: no RDMA driver is loaded (/sys/class/infiniband does not exist)";
+    return "no RDMA device: no RDMA driver is loaded (/sys/class/infiniband does not exist)" + confirm;
   const std::vector<std::string> devices = kernel_devices(root);
   if (devices.empty())
     return "no RDMA device: a driver is loaded but /sys/class/infiniband is empty (no NIC found, or the RDMA "
            "network "
-           "namespaces are exclusive and the NIC is in another one: see 'rdma system show')";
+           "namespaces are exclusive and the NIC is in another one: see 'rdma system show')" +
+           confirm_with("netns");
 
   const std::vector<DeviceNode> nodes = device_nodes(root);
   if (nodes.empty())
-    return fmt::format("no usable RDMA device: the kernel has {} but no user access to it: load ib_uverbs",
-                       fmt::join(devices, ", "));
+    return fmt::format("no usable RDMA device: the kernel has {} but no user access to it: load ib_uverbs{}",
+                       fmt::join(devices, ", "), confirm);
   std::vector<std::string> missing;
   for (const DeviceNode& node : nodes)
     if (!node.exists) missing.push_back("/" + node.path);
   if (!missing.empty())
     return fmt::format(
         "no usable RDMA device: the kernel has {} but {} does not exist: map /dev/infiniband into the "
-        "container",
-        fmt::join(devices, ", "), fmt::join(missing, ", "));
+        "container{}",
+        fmt::join(devices, ", "), fmt::join(missing, ", "), confirm);
   return fmt::format(
       "no usable RDMA device: the kernel has {} but libibverbs has no provider for it: install "
-      "ibverbs-providers (rdma-core), or the vendor's provider in the container",
-      fmt::join(devices, ", "));
+      "ibverbs-providers (rdma-core), or the vendor's provider in the container{}",
+      fmt::join(devices, ", "), confirm);
 }
 
 }  // namespace gdrbench::verbs
