@@ -9,5 +9,15 @@ extern const Check driver_answers_check;
 extern const Check peermem_check;
 extern const Check probe_registration_check;
 extern const Check probe_transfer_check;
+extern const Check counters_check;
+extern const Check gids_check;
+extern const Check memlock_check;
+extern const Check mtu_check;
+extern const Check netns_check;
+extern const Check ports_check;
+extern const Check rdma_cgroup_check;
+extern const Check rdma_cm_check;
+extern const Check rdma_devices_check;
+extern const Check soft_roce_check;
 
 }  // namespace gdrbench::doctor

@@ -23,7 +23,7 @@ bool lacks_dmabuf(const GpuRegistrationFacts& facts) {
 std::string why_no_dmabuf(const GpuRegistrationFacts& facts) {
   if (facts.gpu_dmabuf)
     return fmt::format("the RDMA side lacks dma-buf: {}",
-                       explain(Step::register_gpu_memory, facts.dmabuf_probe.value_or(0)));
+                       explain_in_part(Step::register_gpu_memory, facts.dmabuf_probe.value_or(0)));
   return "the GPU exports no dma-buf (CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED is 0): that needs NVIDIA's open "
          "kernel modules";
 }

@@ -21,6 +21,10 @@ Machine server() {
   for (const char* module : {"nvidia_peermem", "mlx5_core", "mlx5_ib", "ib_uverbs", "ib_core", "rdma_ucm"})
     machine.add_module(module);
   machine.tree.file("sys/module/nvidia_peermem/version", "580.95.05");
+  machine.tree.file("sys/class/infiniband_verbs/abi_version", "6");
+  machine.tree.file("sys/module/ib_core/parameters/netns_mode", "Y");
+  machine.tree.file("sys/class/misc/rdma_cm/dev", "10:58");
+  machine.tree.raw("dev/infiniband/rdma_cm", "");
   machine.answers.verbs_asked = true;
   machine.answers.memlock_bytes = ~std::uint64_t{0};
   machine.answers.privileged = true;
