@@ -42,6 +42,43 @@ std::string Machine::folder_of(const std::string& address) const {
   throw std::logic_error("no PCI function " + address);
 }
 
+std::vector<std::string> Machine::addresses() const {
+  std::vector<std::string> all;
+  for (const auto& [address, config] : configs_) all.push_back(address);
+  return all;
+}
+
+void Machine::change_config(const std::string& address, const std::function<void(PciConfig&)>& change) {
+  change(configs_.at(address));
+  tree.raw(folder_of(address) + "/config", config_space(configs_.at(address)));
+}
+
+void Machine::hide_capabilities() {
+  constexpr std::size_t header_bytes = 64;
+  for (const auto& [address, config] : configs_)
+    tree.raw(folder_of(address) + "/config", config_space(config).substr(0, header_bytes));
+}
+
+void Machine::train_link(const std::string& address, const std::string& speed, int width) {
+  const std::string folder = folder_of(address);
+  const std::string above = fs::path(folder).parent_path();
+  for (const std::string& end : {folder, above}) {
+    if (!tree.contains(end + "/class")) continue;
+    tree.file(end + "/current_link_speed", speed);
+    tree.file(end + "/current_link_width", std::to_string(width));
+  }
+}
+
+void Machine::add_to_iommu_group(const std::string& address, int group, const std::string& type) {
+  const std::string folder = fmt::format("sys/kernel/iommu_groups/{}", group);
+  tree.file(folder + "/type", type);
+  tree.link(folder_of(address) + "/iommu_group", folder);
+}
+
+void Machine::log(const std::string& line) {
+  answers.kernel_log = answers.kernel_log.value_or("") + line + "\n";
+}
+
 void Machine::add_numa_node(int node, const std::string& cores) {
   const std::string folder = fmt::format("sys/devices/system/node/node{}", node);
   tree.file(folder + "/cpulist", cores);
@@ -99,6 +136,7 @@ void Machine::add_function(const Function& function) {
       tree.file(fmt::format("{}/{}_link_width", folder, which), std::to_string(function.link_width));
     }
     tree.raw(folder + "/config", config_space(config));
+    configs_[address] = config;
     const std::string driver = is_last ? function.driver : "pcieport";
     if (!driver.empty()) {
       tree.folder("sys/bus/pci/drivers/" + driver);
@@ -118,6 +156,7 @@ void Machine::add_gpu(const Way& way, int numa_node, std::uint64_t bar1_bytes) {
   tree.file(folder_of(way.back()) + "/resource",
             fmt::format("{:#018x} {:#018x} 0x0000000000040200\n{:#018x} {:#018x} 0x000000000014220c",
                         registers, registers + 0xffffff, bar1, bar1 + bar1_bytes - 1));
+  tree.raw(fmt::format("dev/nvidia{}", answers.gpus.size()), "");
   answers.gpus.push_back({.index = static_cast<int>(answers.gpus.size()),
                           .pci_address = way.back(),
                           .name = "NVIDIA H200",
@@ -227,6 +266,7 @@ void Machine::add_gid(const std::string& rdma_device, int index, const std::stri
 void Machine::add_nvidia_driver(bool open) {
   add_module("nvidia");
   tree.file("sys/module/nvidia/version", "580.95.05");
+  for (const char* node : {"nvidiactl", "nvidia-uvm"}) tree.raw(fmt::format("dev/{}", node), "");
   tree.file(
       "proc/driver/nvidia/version",
       fmt::format(

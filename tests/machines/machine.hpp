@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,18 @@ class Machine {
 
   /// sysfs's folder of a PCI function that was added.
   std::string folder_of(const std::string& address) const;
+  /// Of all functions that were added.
+  std::vector<std::string> addresses() const;
+
+  /// What the function's configuration space says from now on.
+  void change_config(const std::string& address, const std::function<void(PciConfig&)>& change);
+  /// Of every function users without rights see the first 64 bytes alone.
+  void hide_capabilities();
+  /// What the link of the function, at both of its ends, was trained to.
+  void train_link(const std::string& address, const std::string& speed, int width);
+  void add_to_iommu_group(const std::string& address, int group, const std::string& type);
+  /// A further line of the kernel log.
+  void log(const std::string& line);
 
   void add_numa_node(int node, const std::string& cores);
   /// Adds the function; its bridges too, where they are not there yet, with ACS off.
@@ -65,6 +79,7 @@ class Machine {
 
  private:
   std::vector<std::pair<std::string, std::string>> folders_;  // address, folder
+  std::map<std::string, PciConfig> configs_;                  // by address
   int uverbs_ = 0;
 };
 
