@@ -47,6 +47,7 @@ Case make_case(const MeasureOptions& options, const Discovery& discovery) {
   c.footprint_bytes = options.footprint_bytes;
   c.gpu = discovery.gpu;
   c.shares_gpu = discovery.shares_gpu;
+  c.bind = options.bind;
   c.verbs = options.verbs;
   c.verbs.device = discovery.device;
   c.verbs.gid_index = options.gid_index;

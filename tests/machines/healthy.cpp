@@ -1,11 +1,10 @@
 #include "machines/healthy.hpp"
 
 #include "machines/faults.hpp"
+#include "machines/large.hpp"
 
 namespace gdrbench::machines {
-namespace {
 
-// What every healthy Linux machine with GPUs and NICs has.
 Machine server() {
   Machine machine;
   machine.tree.file("proc/sys/kernel/osrelease", "6.1.0-31-amd64");
@@ -32,8 +31,6 @@ Machine server() {
   machine.answers.kernel_log = "";
   return machine;
 }
-
-}  // namespace
 
 Machine dgx() {
   Machine machine = server();
@@ -105,6 +102,7 @@ Machine virtual_machine() {
 
 std::vector<Known> healthy_machines() {
   return {{"dgx", dgx, {}},
+          {"large", large, {}},
           {"two_socket", two_socket, {"distance/host_bridge"}},
           {"grace", grace, {}},
           {"virtual_machine", virtual_machine, {"virtual_machine/guest"}}};

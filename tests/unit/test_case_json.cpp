@@ -35,6 +35,7 @@ Case unusual_case() {
                .slots = 6,
                .streams = 4};
   c.load = Load::memory;
+  c.bind = BindBy::none;
   c.verbs = {.device = "mlx5_3",
              .gid_index = 3,
              .port = 2,
