@@ -17,7 +17,9 @@
 #include "cli/key.hpp"
 #include "cli/results.hpp"
 #include "doctor/anonymise.hpp"
+#include "doctor/counters.hpp"
 #include "doctor/diagnosis.hpp"
+#include "doctor/ends.hpp"
 #include "doctor/explain.hpp"
 #include "doctor/record.hpp"
 #include "doctor/report.hpp"
@@ -119,6 +121,16 @@ void record_to(const std::string& folder, const doctor::Facts& facts) {
              tree.entries().size(), folder, folder);
 }
 
+// Tries transfers, and samples the ports' counters around them.
+std::string try_transfers(const Flags& flags, doctor::Facts& facts,
+                          std::vector<doctor::ProbeAnswer>& probes) {
+  facts.answers.counters_before = doctor::read_counters(facts.root);
+  TransferAnswers tried = probe_transfers(transfer_request(flags));
+  facts.answers.counters_after = doctor::read_counters(facts.root);
+  std::move(tried.probes.begin(), tried.probes.end(), std::back_inserter(probes));
+  return tried.peer_lost;
+}
+
 Visit examine_one(const Flags& flags, const std::vector<const doctor::Check*>& checks) {
   const std::uint64_t size = parse_size(flags.size);
   Visit visit;
@@ -127,10 +139,7 @@ Visit examine_one(const Flags& flags, const std::vector<const doctor::Check*>& c
     facts = facts_of_snapshot(flags.snapshot, size);
   } else {
     facts = facts_of_this_machine({.size_bytes = size, .probes = !flags.no_probes});
-    if (!flags.no_probes) {
-      const TransferAnswers tried = probe_transfers(transfer_request(flags));
-      facts.answers.probes.insert(facts.answers.probes.end(), tried.probes.begin(), tried.probes.end());
-    }
+    if (!flags.no_probes) try_transfers(flags, facts, facts.answers.probes);
   }
   if (!flags.record.empty()) record_to(flags.record, facts);
   const bool is_recorded = !flags.snapshot.empty();
@@ -152,6 +161,7 @@ std::vector<doctor::Finding> findings_of_transfers(const std::vector<doctor::Pro
   std::vector<doctor::Finding> causes;
   for (const doctor::EndReport& end : report.ends)
     causes.insert(causes.end(), end.findings.begin(), end.findings.end());
+  causes.insert(causes.end(), report.between.begin(), report.between.end());
   doctor::explain_probes(findings, causes);
   return findings;
 }
@@ -164,23 +174,26 @@ Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& 
     Session session(connect);
     return session.examine(to_json(request));
   }();
-  const doctor::Facts here = facts_of_this_machine(request);
-  visit.report.ends.push_back(end_report(here, checks, this_host(), "this machine"));
+  doctor::Facts here = facts_of_this_machine(request);
+  std::optional<doctor::EndReport> other;
+  std::vector<doctor::ProbeAnswer> transfers;
   try {
     const PeerFacts there(told, request.size_bytes);
-    visit.report.ends.push_back(end_report(there.facts(), checks, told.value("host", flags.host),
-                                           fmt::format("responder {}:{}", connect.host, connect.port)));
-    if (!flags.no_probes) {
-      const TransferAnswers tried = probe_transfers(transfer_request(flags));
-      visit.report.between = findings_of_transfers(tried.probes, visit.report, checks);
-      if (!tried.peer_lost.empty()) throw PeerLost(tried.peer_lost);
-    }
+    other = end_report(there.facts(), checks, told.value("host", flags.host),
+                       fmt::format("responder {}:{}", connect.host, connect.port));
+    visit.report.between = doctor::compare_ends(here, there.facts());
+    if (!flags.no_probes)
+      if (const std::string lost = try_transfers(flags, here, transfers); !lost.empty()) throw PeerLost(lost);
   } catch (const Interrupted&) {
     throw;
   } catch (const Error&) {
     visit.failure = std::current_exception();  // what was found before is shown
   }
   if (!flags.record.empty()) record_to(flags.record, here);
+  visit.report.ends.push_back(end_report(here, checks, this_host(), "this machine"));
+  if (other) visit.report.ends.push_back(*other);
+  const std::vector<doctor::Finding> found = findings_of_transfers(transfers, visit.report, checks);
+  visit.report.between.insert(visit.report.between.end(), found.begin(), found.end());
   return visit;
 }
 

@@ -28,6 +28,13 @@ bool has_usable_device(const json& end) {
                      [](const json& device) { return device.at("unusable").get<std::string>().empty(); });
 }
 
+// One path was asked for: that none of those can run is said already.
+std::string reason_of(const Unavailable& fault) {
+  const std::string text = fault.what();
+  constexpr std::string_view head = "none of the paths asked for can run: ";
+  return text.starts_with(head) ? text.substr(head.size()) : text;
+}
+
 // The child's visit to the other end, begun by its first step.
 class Visit {
  public:
@@ -45,8 +52,14 @@ class Visit {
     } catch (const Unavailable& fault) {
       const bool was_tried =
           !uses_verbs(probe.path) || (has_usable_device(this_end_) && has_usable_device(session_->peer()));
-      return {{"outcome", was_tried ? "failed" : "not run"}, {"text", fault.what()}};
+      return {{"outcome", was_tried ? "failed" : "not run"}, {"text", reason_of(fault)}};
     }
+  }
+
+  /// Says good-bye: a process of its own ends without its destructors.
+  void leave() {
+    session_.reset();
+    responder_.reset();
   }
 
  private:
@@ -90,7 +103,12 @@ TransferAnswers probe_transfers(const TransferRequest& request) {
   const auto visit = std::make_shared<Visit>(request);
   std::vector<std::function<json()>> steps;
   steps.reserve(planned.size());
-  for (const TransferProbe& probe : planned) steps.emplace_back([=] { return visit->run(probe); });
+  for (std::size_t i = 0; i < planned.size(); ++i)
+    steps.emplace_back([=, probe = planned[i], is_last = i + 1 == planned.size()] {
+      json answer = visit->run(probe);
+      if (is_last) visit->leave();
+      return answer;
+    });
   const std::vector<doctor::StepResult> results = doctor::run_steps(steps, patience);
 
   TransferAnswers answers;

@@ -9,6 +9,20 @@ namespace {
 
 using Kind = RecordedTree::Kind;
 
+constexpr std::string_view readme =
+    "This folder was made by `gdrbench doctor --record`. It holds what the doctor looks at on a machine, so "
+    "that\n"
+    "`gdrbench doctor --snapshot` finds elsewhere what it found there:\n\n"
+    "sys, proc, etc   files of the kernel on CPUs, PCI functions, GPUs, RDMA and network devices, modules\n"
+    "dev, lib, usr    empty files: that a device node, module or provider is there\n"
+    "topology.xml     hwloc's view of the machine\n"
+    "answers.json     what CUDA and libibverbs said, limits, probes, lines of the kernel's log\n\n"
+    "Replaced by others of their kind: names of the host and of users, IP addresses and GIDs, MAC addresses, "
+    "GUIDs\n"
+    "and UUIDs. Left out: serial numbers, most of the kernel's command line. Names of devices, interfaces, "
+    "models\n"
+    "and versions are as they were. Look through it before you pass it on.\n";
+
 bool ends_with_any(const std::string& path, std::initializer_list<std::string_view> ends) {
   return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return path.ends_with(end); });
 }
@@ -167,6 +181,7 @@ RecordedTree anonymise(const RecordedTree& tree, const PrivateNames& names) {
     }
     result.add(anonymiser.text_with_versions(path), entry.kind, std::move(content));
   }
+  result.add("README", Kind::file, std::string(readme));
   return result;
 }
 

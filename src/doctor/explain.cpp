@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "doctor/check.hpp"
+#include "doctor/ends.hpp"
 
 namespace gdrbench::doctor {
 namespace {
@@ -78,7 +79,7 @@ std::string explain_checks() {
     text += describe(*check);
     before = check;
   }
-  return text;
+  return text + "\n## Between both ends\n" + describe(ends_check);
 }
 
 }  // namespace gdrbench::doctor

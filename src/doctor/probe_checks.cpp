@@ -20,10 +20,30 @@ bool any(const std::vector<ProbeAnswer>& probes, const char* outcome) {
                      [&](const ProbeAnswer& probe) { return probe.outcome == outcome; });
 }
 
+// "write forward" of "transfer gdr write forward".
+std::string_view last_two_words(std::string_view text) {
+  const std::size_t last = text.rfind(' ');
+  const std::size_t before = last == std::string_view::npos || last == 0 ? last : text.rfind(' ', last - 1);
+  return before == std::string_view::npos ? text : text.substr(before + 1);
+}
+
+// What came out alike is told once: "transfer gdr write forward, write reverse".
 std::vector<Evidence> all_seen(const std::vector<ProbeAnswer>& probes) {
+  std::vector<std::pair<std::string, ProbeAnswer>> alike;
+  for (const ProbeAnswer& probe : probes) {
+    const auto same = std::find_if(alike.begin(), alike.end(), [&](const auto& other) {
+      return seen(other.second).value == seen(probe).value && other.second.device == probe.device;
+    });
+    if (same == alike.end())
+      alike.emplace_back(probe.what, probe);
+    else
+      same->first += fmt::format(", {}", last_two_words(probe.what));
+  }
   std::vector<Evidence> evidence;
-  evidence.reserve(probes.size());
-  for (const ProbeAnswer& probe : probes) evidence.push_back(seen(probe));
+  for (auto& [what, probe] : alike) {
+    probe.what = what;
+    evidence.push_back(seen(probe));
+  }
   return evidence;
 }
 
