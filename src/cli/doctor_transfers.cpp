@@ -44,6 +44,12 @@ class Visit {
     if (!lost_.empty()) return {{"lost", lost_}};
     try {
       begin();
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const Error& fault) {  // it answered a moment ago
+      return lose(fault.what());
+    }
+    try {
       const benchmarks::TransferOutcome used =
           benchmarks::run_transfer(*session_, this_end_, probe, request_.measure);
       return {{"outcome", "passed"}, {"device", used.device}, {"gpu", used.gpu}};

@@ -235,7 +235,7 @@ class BothEnds(DoctorCase):
     def test_no_server_at_all_is_an_error_that_names_the_address(self):
         server = self.serve()
         server.kill()
-        self.assert_ends(self.run_program("doctor", server.address), PEER_LOST, server.address)
+        self.assert_ends(self.run_program("doctor", server.address), FAILED, server.address)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,12 @@ Finding made(Verdict verdict, const std::string& check, const std::string& subje
   return finding;
 }
 
+Facts nothing() {
+  Facts facts;
+  facts.root = topology::Root("/nonexistent");
+  return facts;
+}
+
 Report report_of(std::vector<Finding> findings) {
   Report report;
   report.ends.push_back({.host = "node-a",
@@ -98,7 +104,7 @@ TEST(RunChecks, tells_a_check_that_throws_as_unknown) {
   Check throwing = made_check<Verdict::ok>("throwing", Layer::port);
   throwing.run = [](const Check&, const Facts&) -> std::vector<Finding> { throw std::runtime_error("odd"); };
   const Check* const list[] = {&throwing};
-  const auto findings = run_checks(Facts{.root = topology::Root("/nonexistent")}, list);
+  const auto findings = run_checks(nothing(), list);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].verdict, Verdict::unknown);
   EXPECT_THAT(findings[0].text, HasSubstr("odd"));
@@ -150,7 +156,7 @@ TEST(Summary, says_whether_gdr_works_and_if_not_why) {
     facts.answers.probes.push_back(
         {.what = what, .device = "mlx5_0", .gpu = "0000:1b:00.0", .outcome = "passed", .text = ""});
   EXPECT_THAT(summarise(facts, {}), HasSubstr("gdr: works"));
-  EXPECT_THAT(summarise(Facts{.root = topology::Root("/nonexistent")}, {}), HasSubstr("not possible here"));
+  EXPECT_THAT(summarise(nothing(), {}), HasSubstr("not possible here"));
 }
 
 TEST(ExitStatusOfReport, is_one_for_a_failure_and_under_strict_for_a_warning) {
@@ -193,7 +199,9 @@ TEST(DoctorText, keeps_to_its_width_but_for_what_is_copied_into_a_shell) {
   finding.fix = std::string(150, 'x');
   std::istringstream lines(report::doctor_text(report_of({finding}), {.width = 60}));
   for (std::string line; std::getline(lines, line);)
-    if (line.find("xxx") == std::string::npos) EXPECT_LE(line.size(), 60U) << line;
+    if (line.find("xxx") == std::string::npos) {
+      EXPECT_LE(line.size(), 60U) << line;
+    }
 }
 
 TEST(DoctorText, lets_nothing_that_was_read_steer_a_terminal) {
