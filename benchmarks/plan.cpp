@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "measure/core_binding.hpp"
 #include "memory/staging_choice.hpp"
 #include "path/bounce.hpp"
 
@@ -67,6 +68,7 @@ std::string no_load_reason(Path path, MemoryKind memory) {
 std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& discovery) {
   std::vector<Point> points;
   Case c = make_case(options, discovery);
+  const measure::CoreBinding near(c);  // staging is calibrated where the cases will run
   for (const Suite suite : options.suites)
     for (const Op op : options.ops)
       for (const CompletionMode completion : options.completions)

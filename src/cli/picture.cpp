@@ -61,6 +61,7 @@ std::string content_of(const fs::path& file) {
 // Its process, or the errno value with which it could not be started.
 int start(const std::vector<std::string>& arguments, const fs::path& errors, pid_t& child) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;

@@ -6,7 +6,6 @@
 
 #include "gdrbench/error.hpp"
 #include "gdrbench/memory.hpp"
-#include "topology/machine.hpp"
 
 namespace gdrbench::measure {
 namespace {
@@ -17,32 +16,37 @@ const topology::Machine& this_machine() {
   return machine;
 }
 
-template <class Devices>
-std::string cores_next_to(const Devices& devices, const std::string& address) {
-  for (const auto& device : devices)
-    if (device.pci.address == address) return device.pci.cores;
-  return "";
+std::string gpu_address(const Case& c) {
+  return c.memory == MemoryKind::host ? "" : gpu_summary(c.gpu).pci_address;
 }
 
+// Without a look at the machine where nothing depends on it.
 CoreQuestion question_of(const Case& c) {
+  const std::string allowed = topology::allowed_cores();
+  return core_question(c, c.bind == BindBy::none ? topology::Machine() : this_machine(),
+                       c.bind == BindBy::none ? "" : gpu_address(c), allowed);
+}
+
+}  // namespace
+
+CoreQuestion core_question(const Case& c, const topology::Machine& machine, const std::string& gpu_address,
+                           const std::string& allowed_cores) {
   CoreQuestion question{.bind = c.bind,
                         .nic = c.verbs.device,
                         .nic_cores = "",
                         .gpu = "",
                         .gpu_cores = "",
-                        .machine_cores = "",
-                        .allowed_cores = topology::allowed_cores()};
-  if (c.bind == BindBy::none) return question;
-  const topology::Machine& machine = this_machine();
-  question.machine_cores = machine.cores;
-  question.nic_cores = cores_next_to(machine.nics, topology::rdma_pci_address(c.verbs.device));
+                        .machine_cores = machine.cores,
+                        .allowed_cores = allowed_cores};
+  for (const topology::Nic& nic : machine.nics)
+    if (std::find(nic.rdma_devices.begin(), nic.rdma_devices.end(), c.verbs.device) != nic.rdma_devices.end())
+      question.nic_cores = nic.pci.cores;
   if (c.memory == MemoryKind::host) return question;
   question.gpu = fmt::format("GPU {}", c.gpu);
-  question.gpu_cores = cores_next_to(machine.gpus, gpu_summary(c.gpu).pci_address);
+  for (const topology::Gpu& gpu : machine.gpus)
+    if (gpu.pci.address == gpu_address) question.gpu_cores = gpu.pci.cores;
   return question;
 }
-
-}  // namespace
 
 CoreBinding::CoreBinding(const Case& c) : choice_(choose_cores(question_of(c))) {
   if (!choice_.bound) return;

@@ -2,12 +2,18 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "gdrbench/case.hpp"
 #include "measure/core_choice.hpp"
+#include "topology/machine.hpp"
 #include "topology/thread_binding.hpp"
 
 namespace gdrbench::measure {
+
+/// What decides for a case on this machine; `gpu_address` is the PCI address of its GPU.
+CoreQuestion core_question(const Case& c, const topology::Machine& machine, const std::string& gpu_address,
+                           const std::string& allowed_cores);
 
 /// Keeps this process next to the NIC and the GPU of a case while it lives. Made before the case's buffers,
 /// so that they lie there too.

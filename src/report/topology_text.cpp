@@ -63,6 +63,7 @@ Row function_row(const NamedFunction& named, const std::vector<std::string>& nam
 
 std::vector<Row> port_rows(const std::vector<RdmaPort>& ports) {
   std::vector<Row> rows;
+  rows.reserve(ports.size());
   for (const RdmaPort& port : ports)
     rows.push_back({fmt::format("{} port {}", shown(port.device), port.number), shown(port.state),
                     shown(port.link_layer), line_rate(port.bytes_per_second),

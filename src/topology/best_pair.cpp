@@ -58,6 +58,7 @@ double pair_bytes_per_second(const Gpu& gpu, const Nic& nic, const RdmaPort& por
 std::vector<BestPair> best_pairs(const Machine& machine) {
   if (machine.nics.empty()) return {};
   std::vector<std::vector<BestPair>> choices;
+  choices.reserve(machine.gpus.size());
   for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) choices.push_back(equal_choices(machine, gpu));
   // Those with the fewest choices first: others can still turn to another NIC.
   std::vector<std::size_t> order(choices.size());

@@ -30,14 +30,15 @@ inline std::string plain(const std::string& text) {
 }
 
 inline bool is_device(const std::string& word) {
-  return word.starts_with("GPU") || word.starts_with("NIC") || word.starts_with("mlx");
+  const bool numbered = word.starts_with("GPU") || word.starts_with("NIC");
+  return word.starts_with("mlx") || (numbered && word.size() > 3 && word[3] >= '0' && word[3] <= '9');
 }
 
-// "GPU NUMA ID" is a head's last column, and no device.
+// What comes after the devices, "CPU Affinity" first, is of no use here.
 inline std::vector<std::string> columns(const std::string& head) {
   std::vector<std::string> names;
   std::istringstream words(head);
-  for (std::string word; words >> word && is_device(word) && word != "GPU";) names.push_back(word);
+  for (std::string word; words >> word && is_device(word);) names.push_back(word);
   return names;
 }
 

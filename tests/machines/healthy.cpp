@@ -4,7 +4,9 @@
 #include "machines/large.hpp"
 
 namespace gdrbench::machines {
+namespace {
 
+// What every healthy Linux machine with GPUs and NICs has.
 Machine server() {
   Machine machine;
   machine.tree.file("proc/sys/kernel/osrelease", "6.1.0-31-amd64");
@@ -31,6 +33,8 @@ Machine server() {
   machine.answers.kernel_log = "";
   return machine;
 }
+
+}  // namespace
 
 Machine dgx() {
   Machine machine = server();

@@ -4,9 +4,6 @@
 
 namespace gdrbench::machines {
 
-/// What every healthy Linux machine with GPUs and NICs has, without CPUs and devices.
-Machine server();
-
 /// Two sockets; behind each a PCIe switch with a GPU and a ConnectX-7, as in a DGX.
 Machine dgx();
 

@@ -31,26 +31,26 @@ void add_rxe(Machine& machine, const std::string& name, const std::string& netde
 }
 
 Machine large() {
-  Machine machine = server();
-  machine.tree.file("sys/devices/system/cpu/online", "0-31");
-  machine.add_numa_node(0, "0-15");
-  machine.add_numa_node(1, "16-31");
-  constexpr int switches = 4, places = 4;
-  for (int which = 0; which < switches; ++which) {
-    const int node = which / 2;
-    const int bus = 0x10 + which * 0x30;
-    const auto below_switch = [&](int port) {
-      return Way{fmt::format("pci0000:{:02x}", bus), fmt::format("0000:{:02x}:01.0", bus),
-                 fmt::format("0000:{:02x}:00.0", bus + 1), fmt::format("0000:{:02x}:{:02x}.0", bus + 2, port),
-                 fmt::format("0000:{:02x}:00.0", bus + 3 + port)};
+  Machine machine = dgx();
+  // Each switch has two buses above its ports; those of the first two have a GPU and a NIC already.
+  struct Switch {
+    int root_bus, numa_node, first_port, first_bus, more;
+  };
+  int number = 2, disk = 0;
+  for (const auto& [root_bus, node, first_port, first_bus, more] :
+       {Switch{0x17, 0, 3, 0x1d, 3}, Switch{0xb7, 1, 3, 0xbd, 3}, Switch{0x40, 0, 1, 0x43, 4},
+        Switch{0x90, 1, 1, 0x93, 4}}) {
+    const auto place = [root = root_bus, port = first_port, bus = first_bus](int which) {
+      return Way{fmt::format("pci0000:{:02x}", root), fmt::format("0000:{:02x}:01.0", root),
+                 fmt::format("0000:{:02x}:00.0", root + 1),
+                 fmt::format("0000:{:02x}:{:02x}.0", root + 2, port + which),
+                 fmt::format("0000:{:02x}:00.0", bus + which)};
     };
-    for (int place = 0; place < places; ++place) {
-      const int number = which * places + place;
-      machine.add_gpu(below_switch(place), node);
-      machine.add_nic(below_switch(places + place), node, fmt::format("mlx5_{}", number),
-                      fmt::format("eth{}", number));
+    for (int i = 0; i < more; ++i, ++number) {
+      machine.add_gpu(place(2 * i), node);
+      machine.add_nic(place(2 * i + 1), node, fmt::format("mlx5_{}", number), fmt::format("eth{}", number));
     }
-    add_nvme(machine, below_switch(2 * places), node, fmt::format("nvme{}n1", which));
+    add_nvme(machine, place(2 * more), node, fmt::format("nvme{}n1", disk++));
   }
   return machine;
 }

@@ -4,7 +4,7 @@
 
 namespace gdrbench::machines {
 
-/// Two sockets with two PCIe switches each; below each switch four GPUs, four ConnectX-7 and an NVMe device.
+/// As dgx(), with two PCIe switches at each socket; below each four GPUs, four ConnectX-7 and an NVMe device.
 Machine large();
 
 /// A machine without GPU and NIC, as most are.

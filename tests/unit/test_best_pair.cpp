@@ -10,7 +10,11 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 PciFunction function(const std::vector<std::string>& way, int node, const std::string& cores) {
-  PciFunction made{.address = way.back(), .numa_node = node, .way = way, .cores = cores};
+  PciFunction made;
+  made.address = way.back();
+  made.numa_node = node;
+  made.way = way;
+  made.cores = cores;
   for (std::size_t i = 1; i < way.size(); ++i)
     made.hops.push_back(
         {way[i],
@@ -85,7 +89,7 @@ TEST(BestPair, spreads_equal_choices_over_the_gpus) {
 
 TEST(BestPair, leaves_the_only_choice_to_the_gpu_that_has_no_other) {
   Machine machine;
-  machine.gpus = {{function({"pci0000:17", "0000:17:01.0"}, 0, "0-3")}, {below("17", 1, 0, "0-3")}};
+  machine.gpus = {{function({"pci0000:17", "0000:17:06.0"}, 0, "0-3")}, {below("17", 1, 0, "0-3")}};
   machine.nics = {nic(below("17", 2, 0, "0-3"), "a"),
                   nic(function({"pci0000:17", "0000:17:05.0"}, 0, "0-3"), "b")};
   // The first GPU is as far from both, the second is below one switch with "a".

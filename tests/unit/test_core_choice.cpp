@@ -4,7 +4,7 @@
 #include <future>
 #include <thread>
 
-#include "measure/core_choice.hpp"
+#include "measure/core_binding.hpp"
 #include "topology/core_set.hpp"
 #include "topology/thread_binding.hpp"
 
@@ -106,6 +106,34 @@ TEST(CoreChoice, is_none_where_the_machine_tells_nothing) {
   expect_not_bound(asked, "the cores of this machine are not known");
 }
 
+topology::PciFunction at(const std::string& address, const std::string& cores) {
+  topology::PciFunction made;
+  made.address = address;
+  made.cores = cores;
+  return made;
+}
+
+TEST(CoreQuestion, takes_the_places_of_the_devices_of_a_case) {
+  topology::Machine machine;
+  machine.cores = "0-15";
+  machine.nics = {{at("0000:1c:00.0", "0-7"), {"mlx5_0"}, {}, {}},
+                  {at("0000:bc:00.0", "8-15"), {"mlx5_1"}, {}, {}}};
+  machine.gpus = {{at("0000:1b:00.0", "0-7")}, {at("0000:bb:00.0", "8-15")}};
+  Case c;
+  c.memory = MemoryKind::cuda;
+  c.gpu = 3;  // CUDA's number, whatever the address
+  c.verbs.device = "mlx5_1";
+  CoreQuestion asked = core_question(c, machine, "0000:bb:00.0", "0-15");
+  EXPECT_EQ(asked.nic_cores, "8-15");
+  EXPECT_EQ(asked.gpu_cores, "8-15");
+  expect_bound(asked, "8-15", "next to mlx5_1 and GPU 3");
+  c.memory = MemoryKind::host;
+  c.verbs.device = "mlx5_0";
+  expect_bound(core_question(c, machine, "", "0-15"), "0-7", "next to mlx5_0");
+  c.verbs.device = "rxe0";
+  expect_not_bound(core_question(c, machine, "", "0-15"), "rxe0 has no place on the PCI buses");
+}
+
 class Binding : public testing::Test {
  protected:
   void SetUp() override {
@@ -138,10 +166,10 @@ class Binding : public testing::Test {
 
 TEST_F(Binding, holds_for_threads_that_are_there_and_that_come_and_ends) {
   std::promise<void> bound, seen;
-  std::string before_, while_bound, after;
+  std::string before, while_bound, after;
   std::promise<void> looked, released;
   std::thread there([&] {
-    before_ = cores_of_this_thread();
+    before = cores_of_this_thread();
     looked.set_value();
     bound.get_future().wait();
     while_bound = cores_of_this_thread();
@@ -160,7 +188,7 @@ TEST_F(Binding, holds_for_threads_that_are_there_and_that_come_and_ends) {
   }
   released.set_value();
   there.join();
-  EXPECT_EQ(before_, all_);
+  EXPECT_EQ(before, all_);
   EXPECT_EQ(while_bound, one_);
   EXPECT_EQ(after, all_);
   EXPECT_EQ(cores_of_this_thread(), all_);

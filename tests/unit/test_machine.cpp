@@ -26,8 +26,7 @@ class MadeMachine : public testing::Test {
     return read_machine(Root(folder_));
   }
 
- private:
-  std::filesystem::path folder_ =
+  const std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("gdrbench-machine-" + std::to_string(getpid()));
 };
 
@@ -99,12 +98,15 @@ TEST_F(MadeMachine, shows_nvme_devices_and_gpus_of_both_classes) {
   machines::Machine made = machines::dgx();
   machines::add_nvme(made, {"pci0000:17", "0000:17:05.0", "0000:20:00.0"}, 0, "nvme0n1");
   const machines::Way way = {"pci0000:17", "0000:17:07.0", "0000:21:00.0"};
-  made.add_function({.way = way, .config = {.vendor = 0x10de, .device = 0x2684, .class_code = 0x030000}});
+  made.add_function(
+      {.way = way, .config = {.vendor = 0x10de, .device = 0x2684, .class_code = 0x030000}, .driver = ""});
   // Its sound, and the display of a server's management.
   made.add_function({.way = {"pci0000:17", "0000:17:07.0", "0000:21:00.1"},
-                     .config = {.vendor = 0x10de, .device = 0x22ba, .class_code = 0x040300}});
+                     .config = {.vendor = 0x10de, .device = 0x22ba, .class_code = 0x040300},
+                     .driver = ""});
   made.add_function({.way = {"pci0000:17", "0000:17:08.0", "0000:22:00.0"},
-                     .config = {.vendor = 0x1a03, .device = 0x2000, .class_code = 0x030000}});
+                     .config = {.vendor = 0x1a03, .device = 0x2000, .class_code = 0x030000},
+                     .driver = ""});
   const Machine machine = read(made);
   ASSERT_THAT(machine.nvmes, SizeIs(1));
   EXPECT_THAT(machine.nvmes[0].disks, ElementsAre("nvme0n1"));
@@ -149,10 +151,9 @@ TEST_F(MadeMachine, may_have_neither_gpu_nor_nic) {
 }
 
 TEST_F(MadeMachine, of_sixteen_gpus_and_nics_is_read_well_within_a_second) {
-  const machines::Machine made = machines::large();
-  read(made);
+  machines::large().write(folder_);
   const auto started = std::chrono::steady_clock::now();
-  const Machine machine = read(made);
+  const Machine machine = read_machine(Root(folder_));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - started;
   EXPECT_THAT(machine.gpus, SizeIs(16));
   EXPECT_THAT(machine.nics, SizeIs(16));
