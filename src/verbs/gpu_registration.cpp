@@ -81,6 +81,8 @@ Loaded peermem_loaded(const fs::path& root) {
   std::error_code ignored;
   for (const char* file : {"sys/module/nvidia_peermem/version", "sys/kernel/mm/memory_peers/nv_mem/version"})
     if (fs::exists(root / file, ignored)) return Loaded::yes;
+  // A recorded tree may hold a pipe, which would be waited for.
+  if (!fs::is_regular_file(root / "proc/modules", ignored)) return Loaded::unknown;
   std::ifstream modules(root / "proc/modules");
   if (!modules) return Loaded::unknown;
   return lists_peermem(modules) ? Loaded::yes : Loaded::no;
