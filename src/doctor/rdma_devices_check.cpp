@@ -23,6 +23,11 @@ constexpr Cause causes[] = {
      "There is no RDMA device: no RDMA driver is loaded, and no NIC is seen whose RDMA driver is known.",
      "use a machine with an RDMA NIC; gdrbench --fabric softverbs, or soft-RoCE (gdrbench doctor --check "
      "soft_roce), show that everything works, without being a measure of RDMA"},
+    {"only_softverbs", Verdict::info,
+     "The kernel has no RDMA device; softverbs, the NIC in software, stands in for one. Its figures show "
+     "that "
+     "things work and are no measure of RDMA.",
+     ""},
     {"nic_without_driver", Verdict::fail,
      "There is no RDMA device, because an RDMA NIC on the PCI bus has no driver.",
      "modprobe \"$(cat /sys/bus/pci/devices/{}/modalias)\"; dmesg | grep {} tells why the driver let go of "
@@ -70,7 +75,8 @@ constexpr Cause causes[] = {
      "apt-get install ibverbs-providers (RHEL: dnf install libibverbs); in a container: the version that "
      "fits the host's driver; ls /etc/libibverbs.d tells which are there"},
     {"not_asked", Verdict::unknown, "Whether libibverbs offers the device is not known: it was not asked.",
-     "run gdrbench doctor on the machine itself, without --snapshot"},
+     "run gdrbench doctor on the machine itself, without --snapshot and --fabric softverbs (which hides the "
+     "kernel's devices)"},
 };
 
 Evidence driver_of(const topology::PciFunction& nic) {
@@ -79,6 +85,12 @@ Evidence driver_of(const topology::PciFunction& nic) {
 
 bool lacks_driver(const topology::Nic& nic) {
   return nic.pci.driver.empty() && !rdma_module(nic.pci).empty();
+}
+
+// Preloaded, it hides what libibverbs itself would list.
+bool uses_softverbs(const Facts& facts) {
+  return std::any_of(facts.answers.rdma.begin(), facts.answers.rdma.end(),
+                     [](const RdmaAnswer& one) { return one.fabric == "softverbs"; });
 }
 
 std::vector<Finding> without_devices(const Check& self, const Facts& facts) {
@@ -94,6 +106,7 @@ std::vector<Finding> without_devices(const Check& self, const Facts& facts) {
                     "<module>", module));
   }
   if (!findings.empty()) return findings;
+  if (uses_softverbs(facts)) return {find(self, "only_softverbs", "", {seen})};
   return {find(self, facts.root.exists(class_folder) ? "no_device" : "no_rdma", "", {seen})};
 }
 
@@ -104,7 +117,8 @@ const RdmaAnswer* answer_for(const Facts& facts, const std::string& device) {
 }
 
 Finding opened(const Check& self, const Facts& facts, const std::string& device, const std::string& node) {
-  if (!facts.answers.verbs_asked) return find(self, "not_asked", device, {presence(facts.root, node)});
+  if (!facts.answers.verbs_asked || uses_softverbs(facts))
+    return find(self, "not_asked", device, {presence(facts.root, node)});
   const RdmaAnswer* const answer = answer_for(facts, device);
   if (answer == nullptr)
     return find(self, "provider_missing", device,

@@ -2,7 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <initializer_list>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "doctor/check_list.hpp"
 #include "doctor/evidence.hpp"
@@ -12,8 +16,6 @@
 
 namespace gdrbench::doctor {
 namespace {
-
-using topology::FileState;
 
 constexpr Cause causes[] = {
     {"rxe", Verdict::info,
@@ -75,38 +77,45 @@ std::string_view why_absent(const std::string& release) {
   return is_ubuntu ? "extra_modules" : "no_module";
 }
 
-// The last line of the kernel log that tells of a soft-RoCE device that could not be added.
-std::string failed_addition(const Facts& facts) {
+// The last line of the kernel log with one of these signs that comes from rdma_rxe.
+std::string logged(const Facts& facts, std::initializer_list<std::string_view> signs) {
   std::istringstream log(facts.answers.kernel_log.value_or(""));
   std::string last;
-  for (std::string line; std::getline(log, line);) {
-    if (line.find("rxe") == std::string::npos) continue;
-    for (const char* sign : {"failed to add", "failed to allocate crc", "already configured on",
-                             "creation allowed on top of a real device"})
-      if (line.find(sign) != std::string::npos) last = line;
-  }
+  for (std::string line; std::getline(log, line);)
+    if (line.find("rxe") != std::string::npos &&
+        std::any_of(signs.begin(), signs.end(),
+                    [&](std::string_view sign) { return line.find(sign) != std::string::npos; }))
+      last = line;
   return last;
 }
 
-// "name         : crc32" is a line of /proc/crypto where the algorithm is there.
-FileState crc32_state(const topology::Root& root) {
+// Whether rdma_rxe would ask this kernel's list of algorithms for crc32 and not find it: from 6.15 on it has
+// its own, and from 6.2 on it is silent when it fails.
+bool lacks_crc32(const topology::Root& root) {
+  int major = 0, minor = 0;
+  if (std::sscanf(kernel_release(root).c_str(), "%d.%d", &major, &minor) != 2) return false;
   const topology::FileText crypto = root.read("proc/crypto", 1 << 20);
-  if (!crypto.present()) return crypto.state;
+  if (!crypto.present() || std::pair(major, minor) >= std::pair(6, 15)) return false;
   std::istringstream lines(crypto.text);
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("name") && line.ends_with(": crc32")) return FileState::present;
-  return FileState::absent;
+    if (line.starts_with("name") && line.ends_with(": crc32")) return false;
+  return true;
+}
+
+std::optional<Finding> failed_addition(const Check& self, const Facts& facts) {
+  // The kernel's words differ between versions.
+  const std::string crc = logged(facts, {"failed to allocate crc", "failed to init crc32"});
+  if (!crc.empty()) return find(self, "crc32_missing", "", {{"kernel log", crc}});
+  const std::string other = logged(facts, {"failed to add", "already configured on", "rxe creation"});
+  if (other.empty()) return std::nullopt;
+  if (other.find("failed to add") != std::string::npos && lacks_crc32(facts.root))
+    return find(self, "crc32_missing", "", {{"kernel log", other}, {"/proc/crypto", "without crc32"}});
+  return find(self, "add_failed", "", {{"kernel log", other}});
 }
 
 std::vector<Finding> without_device(const Check& self, const Facts& facts) {
   const topology::Root& root = facts.root;
-  if (const std::string line = failed_addition(facts); !line.empty()) {
-    const bool lacks_crc =
-        line.find("failed to a") != std::string::npos && crc32_state(root) == FileState::absent;
-    std::vector<Evidence> seen = {{"kernel log", line}};
-    if (lacks_crc) seen.push_back({"/proc/crypto", "without crc32"});
-    return {find(self, lacks_crc ? "crc32_missing" : "add_failed", "", std::move(seen))};
-  }
+  if (auto finding = failed_addition(self, facts)) return {std::move(*finding)};
   const std::string release = kernel_release(root);
   const ModuleState module = module_state(root, "rdma_rxe");
   std::vector<Evidence> seen = {{"module rdma_rxe", std::string(to_string(module))},

@@ -81,11 +81,10 @@ Loaded peermem_loaded(const fs::path& root) {
   std::error_code ignored;
   for (const char* file : {"sys/module/nvidia_peermem/version", "sys/kernel/mm/memory_peers/nv_mem/version"})
     if (fs::exists(root / file, ignored)) return Loaded::yes;
-  const fs::path list = root / "proc/modules";
-  // Opening a pipe, which a recorded tree may hold, would wait for a writer.
-  std::ifstream modules;
-  if (fs::is_regular_file(list, ignored)) modules.open(list);
-  if (!modules.is_open()) return Loaded::unknown;
+  // A recorded tree may hold a pipe, which would be waited for.
+  if (!fs::is_regular_file(root / "proc/modules", ignored)) return Loaded::unknown;
+  std::ifstream modules(root / "proc/modules");
+  if (!modules) return Loaded::unknown;
   return lists_peermem(modules) ? Loaded::yes : Loaded::no;
 }
 

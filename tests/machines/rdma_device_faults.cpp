@@ -107,6 +107,31 @@ Machine verbs_not_asked() {
   return machine;
 }
 
+Machine with_rdma_cm_not_mapped() {
+  Machine machine = dgx();
+  machine.tree.remove("dev/infiniband/rdma_cm");
+  return machine;
+}
+
+Machine under_softverbs(Machine machine) {
+  machine.answers.rdma = {
+      {.device = "softverbs0", .fabric = "softverbs", .open_errno = 0, .dmabuf_probe = EBADF, .ports = {}}};
+  return machine;
+}
+
+// Nothing explains the other here: each has to be told.
+Machine with_faults_of_many_kinds() {
+  Machine machine = with_rdma_cm_not_mapped();
+  machine.answers.memlock_bytes = 64 << 10;
+  machine.tree.file(machine.tree.target("sys/class/net/eth0") + "/mtu", "1500");
+  machine.tree.file(port_folder(machine, "mlx5_1") + "/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000");
+  machine.tree.file(port_folder(machine, "mlx5_1") + "/gids/2", "0000:0000:0000:0000:0000:0000:0000:0000");
+  machine.rdma("mlx5_0").open_errno = EPERM;
+  machine.answers.counters_before = {{"mlx5_0/1/packet_seq_err", 0}};
+  machine.answers.counters_after = {{"mlx5_0/1/packet_seq_err", 4}};
+  return machine;
+}
+
 Machine with_verbs_abi(const std::string& version) {
   Machine machine = without_provider();
   machine.tree.file("sys/class/infiniband_verbs/abi_version", version);
@@ -117,12 +142,6 @@ Machine without_rdma_ucm() {
   Machine machine = dgx();
   machine.remove_module("rdma_ucm");
   machine.tree.remove("sys/class/misc/rdma_cm");
-  machine.tree.remove("dev/infiniband/rdma_cm");
-  return machine;
-}
-
-Machine with_rdma_cm_not_mapped() {
-  Machine machine = dgx();
   machine.tree.remove("dev/infiniband/rdma_cm");
   return machine;
 }
@@ -194,6 +213,14 @@ std::vector<Known> device_faults() {
        {"rdma_devices/open_failed"}},
       {"dgx_without_provider", without_provider, {"rdma_devices/provider_missing"}},
       {"dgx_whose_verbs_were_not_asked", verbs_not_asked, {"rdma_devices/not_asked"}},
+      {"dgx_under_softverbs", [] { return under_softverbs(dgx()); }, {"rdma_devices/not_asked"}},
+      {"server_under_softverbs",
+       [] { return under_softverbs(without_nics()); },
+       {"rdma_devices/only_softverbs", "soft_roce/modules_hidden"}},
+      {"dgx_with_faults_of_many_kinds",
+       with_faults_of_many_kinds,
+       {"rdma_devices/open_denied", "rdma_cm/node_not_mapped", "gids/only_link_local", "memlock/too_low",
+        "mtu/small_netdev_mtu", "counters/loss"}},
       {"dgx_with_unknown_verbs_abi", [] { return with_verbs_abi("7"); }, {"rdma_devices/abi_not_supported"}},
       {"dgx_without_rdma_ucm", without_rdma_ucm, {"rdma_cm/not_loaded"}},
       {"dgx_with_rdma_cm_not_mapped", with_rdma_cm_not_mapped, {"rdma_cm/node_not_mapped"}},

@@ -37,12 +37,17 @@ Machine with_kernel_without_rxe(const std::string& release) {
   return with_kernel(release, std::string("kernel/drivers/other.ko: ") + rxe_file);
 }
 
-Machine with_failed_addition(const std::string& log, bool has_crc32) {
+Machine with_failed_addition(const std::string& log) {
   Machine machine = with_loaded_rxe();
   machine.answers.kernel_log = "usb 1-1: new device\n" + log + "\n";
-  machine.tree.file("proc/crypto",
-                    std::string("name         : crc32c\ndriver       : crc32c-generic\n\n") +
-                        (has_crc32 ? "name         : crc32\ndriver       : crc32-generic\n" : ""));
+  return machine;
+}
+
+// A kernel that does not say why.
+Machine with_failed_addition_and_crypto(const std::string& release, const std::string& algorithms) {
+  Machine machine = with_failed_addition("rdma_rxe: failed to add veth0");
+  machine.tree.file("proc/sys/kernel/osrelease", release);
+  machine.tree.file("proc/crypto", "name         : crc32c\ndriver       : crc32c-generic\n" + algorithms);
   return machine;
 }
 
@@ -94,13 +99,26 @@ std::vector<Known> soft_roce_faults() {
        [] { return with_kernel_without_rxe("6.12.0-custom"); },
        {no_rdma, "soft_roce/no_module"}},
       {"server_without_crc32",
-       [] { return with_failed_addition("rdma_rxe: failed to add veth0", false); },
-       {"rdma_devices/no_device", "soft_roce/crc32_missing"}},
-      {"server_with_rxe_on_a_vlan",
        [] {
-         return with_failed_addition("rdma_rxe: rxe creation allowed on top of a real device only", true);
+         return with_failed_addition(
+             "rdma_rxe: failed to init crc32 algorithm err: -2\nrdma_rxe: failed to add veth0");
        },
+       {"rdma_devices/no_device", "soft_roce/crc32_missing"}},
+      {"server_without_crc32_whose_kernel_is_silent",
+       [] { return with_failed_addition_and_crypto("6.8.0-60-generic", ""); },
+       {"rdma_devices/no_device", "soft_roce/crc32_missing"}},
+      {"server_with_crc32_that_fails_to_add",
+       [] { return with_failed_addition_and_crypto("6.8.0-60-generic", "\nname         : crc32\n"); },
        {"rdma_devices/no_device", "soft_roce/add_failed"}},
+      {"new_kernel_that_fails_to_add",
+       [] { return with_failed_addition_and_crypto("6.16.3-generic", ""); },
+       {"rdma_devices/no_device", "soft_roce/add_failed"}},
+      {"server_with_rxe_on_a_vlan",
+       [] { return with_failed_addition("rdma_rxe: rxe creation allowed on top of a real device only"); },
+       {"rdma_devices/no_device", "soft_roce/add_failed"}},
+      {"server_whose_log_tells_of_another_driver",
+       [] { return with_failed_addition("bond0: failed to add eth0"); },
+       {"rdma_devices/no_device", "soft_roce/no_link"}},
       {"soft_roce", [] { return with_soft_devices(1, "1: CA", 4200); }, {"soft_roce/rxe"}},
       {"soft_roce_with_mtu_1500",
        [] { return with_soft_devices(1, "1: CA", 1500); },

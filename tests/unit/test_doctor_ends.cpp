@@ -84,6 +84,7 @@ TEST(Ends, OfDifferentPathMtusAreNamedWithBoth) {
   const std::vector<Finding> findings = compare_ends(*own, *peers);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings.front().cause, "path_mtu_differs");
+  ASSERT_EQ(findings.front().evidence.size(), 2u);
   EXPECT_EQ(findings.front().evidence[0].value, "4096");
   EXPECT_EQ(findings.front().evidence[1].value, "1024");
 }
