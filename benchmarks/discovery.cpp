@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "benchmarks/device_choice.hpp"
 #include "benchmarks/gpu_choice.hpp"
 #include "benchmarks/plan.hpp"
 #include "gdrbench/error.hpp"
@@ -40,7 +41,7 @@ std::string why_unusable(const json& device) {
   return device.at("unusable").get<std::string>();
 }
 
-// The devices of an end that may be used, best fabric first.
+// The devices of an end that may be used.
 std::vector<json> usable_devices(const json& end, const MeasureOptions& options, const std::string& name) {
   std::vector<json> devices;
   for (const json& device : end.at("rdma").at("devices")) {
@@ -49,9 +50,6 @@ std::vector<json> usable_devices(const json& end, const MeasureOptions& options,
         name.empty() ? !options.fabric || *options.fabric == fabric : device.at("name") == name;
     if (wanted && why_unusable(device).empty()) devices.push_back(device);
   }
-  std::stable_sort(devices.begin(), devices.end(), [](const json& a, const json& b) {
-    return a.at("fabric") == "hardware" && b.at("fabric") != "hardware";
-  });
   return devices;
 }
 
@@ -97,33 +95,30 @@ std::string why_no_pair(const json& here, const json& there, bool softverbs_join
 }
 
 // Picks a device on each end; the reason why not, if there is no pair.
-std::string choose_devices(Discovery& found, const json& here, const json& there,
-                           const MeasureOptions& options) {
+std::string find_devices(Discovery& found, const json& here, const json& there,
+                         const MeasureOptions& options) {
   const std::vector<json> ours = usable_devices(here, options, options.device);
   if (ours.empty()) return why_no_device(here, options, options.device);
   const std::vector<json> theirs = usable_devices(there, options, options.peer_device);
   const bool softverbs_joins = has_softverbs(ours) != has_softverbs(theirs);
   if (theirs.empty() && !(softverbs_joins && options.peer_device.empty()))
     return why_no_device(there, options, options.peer_device);
-  for (const json& own : ours) {
-    const auto fits = [&](const json& other) {
-      return other.at("link_layer") == own.at("link_layer") && other.at("fabric") == own.at("fabric");
-    };
-    auto other = std::find_if(theirs.begin(), theirs.end(),
-                              [&](const json& d) { return fits(d) && d.at("name") == own.at("name"); });
-    if (other == theirs.end()) other = std::find_if(theirs.begin(), theirs.end(), fits);
-    if (other == theirs.end()) continue;
-    found.device = own.at("name").get<std::string>();
-    found.peer_device = other->at("name").get<std::string>();
-    found.fabric = {.kind = from_name<FabricKind>(own.at("fabric").get<std::string>()),
-                    .device = found.device,
-                    .link_layer = own.at("link_layer").get<std::string>(),
-                    .active_mtu = own.at("active_mtu").get<std::uint32_t>(),
-                    .gid_index = std::nullopt,
-                    .link_bytes_per_second = own.at("link_bytes_per_second").get<double>()};
-    return "";
-  }
-  return why_no_pair(here, there, softverbs_joins);
+  const bool gpu_memory = found.memory != MemoryKind::host;
+  const auto pair = choose_devices(candidates(here, ours, options.gpu, gpu_memory),
+                                   candidates(there, theirs, options.peer_gpu, gpu_memory), options.loopback);
+  if (!pair) return why_no_pair(here, there, softverbs_joins);
+  found.device = pair->here.name;
+  found.peer_device = pair->there.name;
+  found.device_note = describe_choice(pair->here, ours.size());
+  const json& own = *std::find_if(ours.begin(), ours.end(),
+                                  [&](const json& device) { return device.at("name") == found.device; });
+  found.fabric = {.kind = pair->here.fabric,
+                  .device = found.device,
+                  .link_layer = pair->here.link_layer,
+                  .active_mtu = own.at("active_mtu").get<std::uint32_t>(),
+                  .gid_index = std::nullopt,
+                  .link_bytes_per_second = pair->here.bytes_per_second};
+  return "";
 }
 
 // Builds and connects the smallest case of the path on both ends. The reason why not, if it cannot be had.
@@ -169,7 +164,7 @@ Discovery discover(Session& session, const json& this_end, const MeasureOptions&
   require_gpu("--peer-gpu", options.peer_gpu, session.peer());
   Discovery found;
   choose_memory(found, this_end, session.peer(), options);
-  const std::string no_device = choose_devices(found, this_end, session.peer(), options);
+  const std::string no_device = find_devices(found, this_end, session.peer(), options);
   const GpuChoice gpus = choose_gpus({.here = gpu_distances(this_end, found.device),
                                       .there = gpu_distances(session.peer(), found.peer_device),
                                       .asked = options.gpu,

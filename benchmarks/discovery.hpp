@@ -16,6 +16,7 @@ struct Discovery {
   bool shares_gpu = false;  ///< both ends run on one GPU
   FabricDescription fabric;
   std::string device, peer_device;
+  std::string device_note;  ///< why this one of several; empty where there was no choice
   int gpu = 0, peer_gpu = 0;
   std::vector<Path> paths;  ///< those that run, in the order asked for
   std::vector<SkippedPath> skipped;

@@ -24,7 +24,8 @@ struct MeasureOptions {
   std::string device, peer_device;
   std::optional<int> gid_index, peer_gid_index;
   std::optional<int> gpu, peer_gpu;  ///< absent: nearest to the end's RDMA device
-  bool loopback = false;             ///< both ends on this node, sharing its GPUs
+  BindBy bind = BindBy::automatic;
+  bool loopback = false;  ///< both ends on this node, sharing its GPUs
   std::uint32_t depth = 16;
   std::uint32_t queue_pairs = 1;
   std::uint64_t footprint_bytes = std::uint64_t{64} << 20;

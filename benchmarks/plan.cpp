@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "measure/core_binding.hpp"
 #include "memory/staging_choice.hpp"
 #include "path/bounce.hpp"
 
@@ -47,6 +48,7 @@ Case make_case(const MeasureOptions& options, const Discovery& discovery) {
   c.footprint_bytes = options.footprint_bytes;
   c.gpu = discovery.gpu;
   c.shares_gpu = discovery.shares_gpu;
+  c.bind = options.bind;
   c.verbs = options.verbs;
   c.verbs.device = discovery.device;
   c.verbs.gid_index = options.gid_index;
@@ -66,6 +68,7 @@ std::string no_load_reason(Path path, MemoryKind memory) {
 std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& discovery) {
   std::vector<Point> points;
   Case c = make_case(options, discovery);
+  const measure::CoreBinding near(c);  // staging is calibrated where the cases will run
   for (const Suite suite : options.suites)
     for (const Op op : options.ops)
       for (const CompletionMode completion : options.completions)

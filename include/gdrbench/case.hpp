@@ -35,6 +35,8 @@ enum class Staging { automatic, pipelined, plain, pageable };
 enum class CopyEngine { automatic, copy_engine, kernel, gdrcopy };
 /// Who moves the queue pairs to RTS: our control channel, or librdmacm.
 enum class ConnectBy { control, rdma_cm };
+/// On which cores an end runs; automatic: next to its NIC and GPU, where the user has not bound it.
+enum class BindBy { automatic, none };
 
 /// The names of an enumeration in flags, JSON and tables, in order of preference.
 template <class E>
@@ -73,6 +75,7 @@ GDRBENCH_ENUM_NAMES(CopyEngine, "staging engine", {CopyEngine::automatic, "auto"
                     {CopyEngine::copy_engine, "copy_engine"}, {CopyEngine::kernel, "kernel"},
                     {CopyEngine::gdrcopy, "gdrcopy"});
 GDRBENCH_ENUM_NAMES(ConnectBy, "connect", {ConnectBy::control, "control"}, {ConnectBy::rdma_cm, "rdma_cm"});
+GDRBENCH_ENUM_NAMES(BindBy, "bind", {BindBy::automatic, "auto"}, {BindBy::none, "none"});
 
 #undef GDRBENCH_ENUM_NAMES
 
@@ -166,6 +169,7 @@ struct Case {
   int gpu = 0;
   bool shares_gpu = false;  ///< both ends run on one GPU, whose kernels then take turns
   Load load = Load::none;   ///< overlap
+  BindBy bind = BindBy::automatic;
   StagingOptions staging{};
   VerbsOptions verbs{};
   bool operator==(const Case&) const = default;

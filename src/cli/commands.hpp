@@ -24,6 +24,8 @@ void add_measure_commands(CLI::App& app, Action& chosen, const Invocation& invoc
 
 /// Within this node, without a server.
 void add_peer(CLI::App& app, Action& chosen, const Invocation& invocation);
+void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation);
 void add_registration(CLI::App& app, Action& chosen, const Invocation& invocation);
+void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation);
 
 }  // namespace gdrbench::cli

@@ -87,6 +87,7 @@ std::string table_note(const benchmarks::Discovery& found, bool loopback) {
         "{} is a NIC in software: its figures show that the paths work, and are no measure of RDMA",
         to_string(found.fabric.kind)));
   add(found.memory_note);
+  add(found.device_note);
   if (loopback && found.memory != MemoryKind::host && found.gpu == found.peer_gpu)
     add("both ends on one GPU: no place to measure staged latency");
   return note;

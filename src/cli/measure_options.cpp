@@ -131,7 +131,7 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   command.add_option("--fabric", flags.fabric, fabric_help)->capture_default_str()->group(where);
   command
       .add_option("--device", options.device,
-                  "RDMA device of this end (default: the first usable one, hardware first)")
+                  "RDMA device of this end (default: hardware first, nearest to a GPU, fastest)")
       ->group(where);
   command.add_option("--peer-device", options.peer_device, "RDMA device of the other end")->group(where);
   command.add_option("--gpu", options.gpu, "GPU of this end (default: nearest to its RDMA device)")
@@ -139,6 +139,12 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   command
       .add_option("--peer-gpu", options.peer_gpu,
                   "GPU of the other end (default: likewise; with --loopback another one than this end's)")
+      ->group(where);
+
+  command
+      .add_option("--bind", flags.bind,
+                  "Cores of both ends, of " + names<BindBy>() + "; auto: next to RDMA device and GPU")
+      ->capture_default_str()
       ->group(where);
 
   const char* wire = "Queue pairs";
@@ -198,6 +204,7 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   if (flags.memory) options.memory = from_name<MemoryKind>(*flags.memory);
   options.fabric = read_fabric(flags.fabric);
   options.loopback = flags.loopback;
+  options.bind = from_name<BindBy>(flags.bind);
   options.staging.variant = from_name<Staging>(flags.staging);
   options.staging.engine = from_name<CopyEngine>(flags.engine);
   if (!is_pipelined(options.staging.variant) && options.staging.engine != CopyEngine::automatic)

@@ -21,7 +21,8 @@ struct MeasureFlags {
   std::vector<std::string> paths, required, ops, directions, completions, loads;
   std::optional<std::string> sizes, memory, footprint,
       chunk;  ///< given but empty is a fault, not the default
-  std::string fabric = "auto", staging = "auto", engine = "auto", connect = "control", registration = "auto";
+  std::string fabric = "auto", staging = "auto", engine = "auto", connect = "control", registration = "auto",
+              bind = "auto";
   bool no_relaxed_ordering = false;
   benchmarks::MeasureOptions options;  ///< what CLI11 reads straight into place
 };

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
+#include "benchmarks/device_choice.hpp"
 #include "benchmarks/registration.hpp"
 #include "cli/commands.hpp"
 #include "cli/fabric.hpp"
@@ -22,18 +24,21 @@ struct Flags {
   double time_budget_s = 60;
 };
 
-// The device that is asked for, or the first that can be used, hardware first.
+// The device that is asked for, or the best that can be used; null without one.
 const verbs::DeviceInfo* choose(const std::vector<verbs::DeviceInfo>& devices, const Flags& flags,
-                                const std::optional<FabricKind>& fabric) {
-  const verbs::DeviceInfo* found = nullptr;
+                                const std::optional<FabricKind>& fabric, const nlohmann::json& this_end) {
+  std::vector<nlohmann::json> usable;
   for (const verbs::DeviceInfo& device : devices) {
     const bool wanted =
         flags.device.empty() ? !fabric || *fabric == device.fabric : device.name == flags.device;
-    if (!wanted || !device.unusable.empty()) continue;
-    if (found == nullptr || (found->fabric != FabricKind::hardware && device.fabric == FabricKind::hardware))
-      found = &device;
+    if (wanted && device.unusable.empty()) usable.push_back(verbs::to_json(device));
   }
-  return found;
+  const auto near = benchmarks::candidates(this_end, usable, flags.gpu, true);
+  const auto pair = benchmarks::choose_devices(near, near, true);
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const verbs::DeviceInfo& device) {
+    return pair && device.name == pair->here.name && device.unusable.empty();
+  });
+  return found == devices.end() ? nullptr : &*found;
 }
 
 int registration(const Flags& flags, const Invocation& invocation) {
@@ -52,7 +57,7 @@ int registration(const Flags& flags, const Invocation& invocation) {
   document.command = invocation.text;
   document.initiator = describe_this_end();
   const std::vector<verbs::DeviceInfo> devices = verbs::list_devices();
-  if (const verbs::DeviceInfo* device = choose(devices, flags, fabric)) {
+  if (const verbs::DeviceInfo* device = choose(devices, flags, fabric, document.initiator)) {
     options.device = device->name;
     document.fabric = {.kind = device->fabric,
                        .device = device->name,
@@ -104,7 +109,7 @@ void add_registration(CLI::App& app, Action& chosen, const Invocation& invocatio
   command->add_option("--sizes", flags->sizes, "Sizes: 4k,1M or 4k:1G:x4 (the default)");
   command->add_option("--fabric", flags->fabric, fabric_help)->capture_default_str();
   command->add_option("--device", flags->device,
-                      "RDMA device (default: the first usable one, hardware first)");
+                      "RDMA device (default: hardware first, nearest to the GPU, fastest)");
   command->add_option("--gpu", flags->gpu, "GPU whose memory is registered")->capture_default_str();
   command->add_option("--time-budget", flags->time_budget_s, "Seconds for the whole run")
       ->capture_default_str();

@@ -4,6 +4,7 @@
 
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
+#include "measure/bound_runner.hpp"
 #include "measure/path_runner.hpp"
 #include "path/direct.hpp"
 #include "path/staged.hpp"
@@ -116,12 +117,7 @@ void refuse_without_gpu_memory(const Case& c) {
                                   to_string(c.verbs.registration)));
 }
 
-}  // namespace
-
-std::unique_ptr<Runner> make_runner(const Case& c, Role role, Payload& payload) {
-  refuse_impossible(c);
-  refuse_without_gpu_memory(c);
-  refuse_huge_bounce(c);
+std::unique_ptr<Runner> make_path_runner(const Case& c, Role role, Payload& payload) {
   switch (c.path) {
     case Path::tcp:
       return over_tcp<path::Staged<wire::TcpWire>>(c, role, payload);
@@ -137,6 +133,15 @@ std::unique_ptr<Runner> make_runner(const Case& c, Role role, Payload& payload) 
           c, role, payload, c.gpu, path::Direct<wire::IpcWire>::wire_limits(c));
   }
   throw UsageError("unknown path");
+}
+
+}  // namespace
+
+std::unique_ptr<Runner> make_runner(const Case& c, Role role, Payload& payload) {
+  refuse_impossible(c);
+  refuse_without_gpu_memory(c);
+  refuse_huge_bounce(c);
+  return std::make_unique<BoundRunner>(c, [&] { return make_path_runner(c, role, payload); });
 }
 
 }  // namespace gdrbench::measure

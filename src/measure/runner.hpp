@@ -40,7 +40,7 @@ class Runner {
   virtual EndResult run(Watch& watch) = 0;
   /// Checks the bytes received in the last run; the text of the first wrong byte, empty if there is none.
   virtual std::string verify() = 0;
-  /// Registration, device, GID, MTU, staging: the proof of the path.
+  /// Registration, device, GID, MTU, staging, cores: the proof of the path.
   virtual nlohmann::json describe() = 0;
 };
 

@@ -48,11 +48,48 @@ std::string place_text(const nlohmann::json& proof) {
                      topology::to_string(topology::pci_distance(distance.get<std::string>())));
 }
 
-std::string places_text(const ResultDocument& document, const char* end) {
+// "cores 0-15" of an end that was bound.
+std::string cores_text(const nlohmann::json& proof) {
+  if (!proof.is_object() || !proof.contains("binding") || !proof.contains("cores")) return "";
+  const nlohmann::json& why = proof.at("binding");
+  const nlohmann::json& cores = proof.at("cores");
+  if (!why.is_string() || !cores.is_string() || !why.get<std::string>().starts_with("next to ")) return "";
+  return "cores " + session::printable(cores.get<std::string>());
+}
+
+// Why an end was not bound; empty where it was, or does not say.
+std::string unbound_text(const nlohmann::json& proof) {
+  constexpr std::string_view lead = "not bound: ";
+  if (!proof.is_object() || !proof.contains("binding") || !proof.at("binding").is_string()) return "";
+  const auto why = proof.at("binding").get<std::string>();
+  return why.starts_with(lead) ? session::printable(why.substr(lead.size())) : "";
+}
+
+// The first that an end's proofs have to say.
+template <class Text>
+std::string first_text(const ResultDocument& document, const char* end, Text text_of) {
   for (const CaseResult& result : document.cases)
     if (result.proof.contains(end))
-      if (std::string text = place_text(result.proof.at(end)); !text.empty()) return text;
+      if (std::string text = text_of(result.proof.at(end)); !text.empty()) return text;
   return "";
+}
+
+// "GPU 0 ↔ mlx5_0 PIX, cores 0-15"
+std::string places_text(const ResultDocument& document, const char* end) {
+  std::string text = first_text(document, end, place_text);
+  if (const std::string cores = first_text(document, end, cores_text); !cores.empty())
+    text += (text.empty() ? "" : ", ") + cores;
+  return text;
+}
+
+std::string unbound_text(const ResultDocument& document) {
+  const auto of = [&](const char* end) {
+    return first_text(document, end, [](const nlohmann::json& proof) { return unbound_text(proof); });
+  };
+  const std::string here = of("initiator"), there = of("responder");
+  if (here == there) return here;
+  if (here.empty()) return "responder: " + there;
+  return "initiator: " + here + (there.empty() ? "" : "; responder: " + there);
 }
 
 std::string repetitions_text(const ResultDocument& document) {
@@ -207,6 +244,8 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
   if (const std::string chosen = auto_staging_text(document); !chosen.empty())
     paragraph("staging auto: ", chosen);
   if (!options.note.empty()) paragraph("", options.note);
+  if (const std::string unbound = unbound_text(document); !unbound.empty())
+    paragraph("not bound to cores: ", unbound);
   if (const std::string shared = shared_gpu_text(document); !shared.empty()) paragraph("note: ", shared);
   if (const std::string busy = busy_text(document); !busy.empty()) paragraph("note: ", busy);
   if (!document.complete)

@@ -144,6 +144,7 @@ json case_to_json(const Case& c) {
           {"gpu", c.gpu},
           {"shares_gpu", c.shares_gpu},
           {"load", to_string(c.load)},
+          {"bind", to_string(c.bind)},
           {"staging", staging_to_json(c.staging)},
           {"verbs", verbs_to_json(c.verbs)}};
 }
@@ -168,6 +169,7 @@ Case case_from_json(const json& j) {
   c.gpu = f.number_as<int>("gpu", 0, 1023);
   c.shares_gpu = f.flag("shares_gpu");
   c.load = f.name<Load>("load");
+  c.bind = f.name<BindBy>("bind");
   c.staging.variant = staging.name<Staging>("variant");
   c.staging.engine = staging.name<CopyEngine>("engine");
   c.staging.chunk_bytes = staging.number("chunk_bytes", least_chunk_bytes, most_chunk_bytes);

@@ -3,6 +3,7 @@
 #include <hwloc.h>
 
 #include <memory>
+#include <string>
 
 #include "topology/root.hpp"
 
@@ -17,5 +18,8 @@ using HwlocTopology = std::unique_ptr<hwloc_topology, DestroyTopology>;
 /// topology.xml is taken before its /sys. Not for several threads at once: hwloc takes the root from the
 /// environment.
 HwlocTopology load_hwloc(const Root& root);
+
+/// The same as hwloc's XML document; empty where hwloc can make none.
+std::string hwloc_xml(const Root& root);
 
 }  // namespace gdrbench::topology

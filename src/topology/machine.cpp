@@ -3,29 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "topology/core_set.hpp"
 #include "topology/hwloc_view.hpp"
-#include "topology/pci_path.hpp"
+#include "topology/pci_names.hpp"
+#include "topology/rdma_ports.hpp"
 
 namespace gdrbench::topology {
 namespace {
 
 constexpr std::uint16_t nvidia = 0x10de;
-constexpr std::uint32_t display_controller =
-    0x03;  // base classes of the PCI Code and ID Assignment specification
+// Of the PCI Code and ID Assignment specification: base class, or base class and subclass.
+constexpr std::uint32_t vga_controller = 0x0300, display_controller_3d = 0x0302;
 constexpr std::uint32_t network_controller = 0x02;
+constexpr std::uint32_t nvm_controller = 0x0108;
 
-// "32.0 GT/s PCIe"; 0 for "Unknown".
-double transfers_per_second(const Root& root, const std::string& path) {
-  return std::strtod(root.read(path, 64).text.c_str(), nullptr) * 1e9;
-}
-
-int lanes(const Root& root, const std::string& path) {
-  return static_cast<int>(root.number(path).value_or(0));
-}
-
-PciFunction read_function(const Root& root, const hwloc_obj_attr_u::hwloc_pcidev_attr_s& found) {
+PciFunction read_function(const Root& root, hwloc_topology_t topology, hwloc_obj_t object) {
+  const hwloc_obj_attr_u::hwloc_pcidev_attr_s& found = object->attr->pcidev;
   PciFunction function;
   function.address = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", found.domain, found.bus, found.dev, found.func);
   const std::string folder = "sys/bus/pci/devices/" + function.address;
@@ -33,13 +27,14 @@ PciFunction read_function(const Root& root, const hwloc_obj_attr_u::hwloc_pcidev
       static_cast<std::uint32_t>(root.number(folder + "/class").value_or(std::int64_t{found.class_id} << 8));
   function.vendor = found.vendor_id;
   function.device = found.device_id;
+  function.model = pci_model(found.vendor_id, found.device_id);
   function.driver = root.link_name(folder + "/driver");
   function.numa_node = numa_node(function.address, root.folder());
   function.way = pci_way(function.address, root.folder());
-  function.link = {.transfers_per_second = transfers_per_second(root, folder + "/current_link_speed"),
-                   .lanes = lanes(root, folder + "/current_link_width"),
-                   .most_transfers_per_second = transfers_per_second(root, folder + "/max_link_speed"),
-                   .most_lanes = lanes(root, folder + "/max_link_width")};
+  for (const std::string& part : function.way)
+    if (is_pci_address(part)) function.hops.push_back({part, read_link(root, part)});
+  function.link = function.hops.empty() ? read_link(root, function.address) : function.hops.back().link;
+  function.cores = core_list(hwloc_get_non_io_ancestor_obj(topology, object)->cpuset);
   return function;
 }
 
@@ -53,27 +48,25 @@ std::vector<std::string> os_devices(hwloc_obj_t function, hwloc_obj_osdev_type_t
   return names;
 }
 
-void sort_in(Machine& machine, const Root& root, hwloc_obj_t object) {
-  PciFunction function = read_function(root, object->attr->pcidev);
-  const std::uint32_t base_class = function.class_code >> 16;
+void sort_in(Machine& machine, const Root& root, hwloc_topology_t topology, hwloc_obj_t object) {
+  const hwloc_obj_attr_u::hwloc_pcidev_attr_s& found = object->attr->pcidev;
   const std::vector<std::string> disks = os_devices(object, HWLOC_OBJ_OSDEV_BLOCK);
   std::vector<std::string> rdma = os_devices(object, HWLOC_OBJ_OSDEV_OPENFABRICS);
-  if (function.vendor == nvidia && base_class == display_controller) {
-    machine.gpus.push_back({std::move(function)});
-  } else if (base_class == network_controller || !rdma.empty()) {
-    machine.nics.push_back(
-        {std::move(function), std::move(rdma), os_devices(object, HWLOC_OBJ_OSDEV_NETWORK)});
-  } else if (!disks.empty() && disks.front().starts_with("nvme")) {
-    machine.nvmes.push_back({std::move(function), disks});
+  std::erase_if(rdma, [&](const std::string& device) { return is_soft_roce(root, device); });
+  if (found.vendor_id == nvidia &&
+      (found.class_id == vga_controller || found.class_id == display_controller_3d)) {
+    machine.gpus.push_back({read_function(root, topology, object)});
+  } else if (found.class_id >> 8 == network_controller || !rdma.empty()) {
+    Nic nic{.pci = read_function(root, topology, object),
+            .rdma_devices = std::move(rdma),
+            .netdevs = os_devices(object, HWLOC_OBJ_OSDEV_NETWORK),
+            .ports = {}};
+    for (const std::string& device : nic.rdma_devices)
+      for (RdmaPort& port : read_ports(root, device)) nic.ports.push_back(std::move(port));
+    machine.nics.push_back(std::move(nic));
+  } else if (found.class_id == nvm_controller || (!disks.empty() && disks.front().starts_with("nvme"))) {
+    machine.nvmes.push_back({read_function(root, topology, object), disks});
   }
-}
-
-std::string list_of(hwloc_const_bitmap_t set) {
-  char* text = nullptr;
-  if (set == nullptr || hwloc_bitmap_list_asprintf(&text, set) < 0) return "";
-  std::string list = text;
-  std::free(text);
-  return list;
 }
 
 template <class Device>
@@ -89,15 +82,17 @@ Machine read_machine(const Root& root) {
   const HwlocTopology topology = load_hwloc(root);
   if (!topology) return machine;
   for (hwloc_obj_t found = nullptr; (found = hwloc_get_next_pcidev(topology.get(), found)) != nullptr;)
-    sort_in(machine, root, found);
+    sort_in(machine, root, topology.get(), found);
   for (hwloc_obj_t node = nullptr;
        (node = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr;)
     machine.numa_nodes.push_back({.number = static_cast<int>(node->os_index),
-                                  .cores = list_of(node->cpuset),
+                                  .cores = core_list(node->cpuset),
                                   .memory_bytes = node->attr->numanode.local_memory});
   sort_by_address(machine.gpus);
   sort_by_address(machine.nics);
   sort_by_address(machine.nvmes);
+  machine.software_nics = read_software_nics(root, machine.nics);
+  machine.cores = core_list(hwloc_topology_get_topology_cpuset(topology.get()));
   return machine;
 }
 

@@ -15,8 +15,8 @@ constexpr std::pair<PciDistance, std::string_view> names[] = {
     {PciDistance::pix, "PIX"},   {PciDistance::pxb, "PXB"}, {PciDistance::phb, "PHB"},
     {PciDistance::node, "NODE"}, {PciDistance::sys, "SYS"}, {PciDistance::unknown, "UNKNOWN"}};
 
-bool is_pci_address(const std::string& text) {
-  static const std::regex form("[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]");
+bool is_host_bridge(const std::string& text) {
+  static const std::regex form("pci[0-9a-f]{4,8}:[0-9a-f]{2}");
   return std::regex_match(text, form);
 }
 
@@ -24,9 +24,7 @@ fs::path function_folder(const std::string& address, const fs::path& root) {
   return root / "sys/bus/pci/devices" / address;
 }
 
-PciDistance between_host_bridges(const std::string& address, const std::string& other, const fs::path& root) {
-  const int node = numa_node(address, root);
-  const int other_node = numa_node(other, root);
+PciDistance between_host_bridges(int node, int other_node) {
   if (node < 0 || other_node < 0) return PciDistance::unknown;
   return node == other_node ? PciDistance::node : PciDistance::sys;
 }
@@ -45,29 +43,44 @@ PciDistance pci_distance(std::string_view name) {
   return PciDistance::unknown;
 }
 
+bool is_pci_address(const std::string& text) {
+  static const std::regex form("[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]");
+  return std::regex_match(text, form);
+}
+
 std::vector<std::string> pci_way(const std::string& address, const fs::path& root) {
   if (!is_pci_address(address)) return {};
   std::error_code absent;
+  const fs::path top = fs::canonical(root, absent);
+  if (absent) return {};
   const fs::path resolved = fs::canonical(function_folder(address, root), absent);
   if (absent) return {};
   std::vector<std::string> way;
-  for (const fs::path& part : resolved)
-    if (!way.empty() || part.native().starts_with("pci")) way.push_back(part);
+  // Below the root alone, whose own folders may have any name; there the host bridge is not always the first
+  // folder, and other drivers' folders begin with "pci" too.
+  for (const fs::path& part : resolved.lexically_relative(top)) {
+    if (part == "..") return {};
+    if (!way.empty() || is_host_bridge(part)) way.push_back(part);
+  }
   return way;
 }
 
-PciDistance distance_between(const std::string& address, const std::string& other, const fs::path& root) {
-  const std::vector<std::string> way = pci_way(address, root);
-  const std::vector<std::string> other_way = pci_way(other, root);
-  if (way.empty() || other_way.empty()) return PciDistance::unknown;
-  const auto [here, there] = std::mismatch(way.begin(), way.end(), other_way.begin(), other_way.end());
-  const auto shared = here - way.begin();
-  if (shared == 0) return between_host_bridges(address, other, root);
+PciDistance distance_between(const PciPlace& here, const PciPlace& there) {
+  if (here.way.empty() || there.way.empty()) return PciDistance::unknown;
+  const auto [own, other] =
+      std::mismatch(here.way.begin(), here.way.end(), there.way.begin(), there.way.end());
+  const auto shared = own - here.way.begin();
+  if (shared == 0) return between_host_bridges(here.numa_node, there.numa_node);
   if (shared == 1) return PciDistance::phb;  // the host bridge alone
   // Below one switch, each function has the switch's downstream port before it and nothing else.
   constexpr std::ptrdiff_t port_and_function = 2;
-  const bool near = way.end() - here <= port_and_function && other_way.end() - there <= port_and_function;
+  const bool near = here.way.end() - own <= port_and_function && there.way.end() - other <= port_and_function;
   return near ? PciDistance::pix : PciDistance::pxb;
+}
+
+PciDistance distance_between(const std::string& address, const std::string& other, const fs::path& root) {
+  return distance_between(PciPlace{pci_way(address, root), numa_node(address, root)},
+                          PciPlace{pci_way(other, root), numa_node(other, root)});
 }
 
 int numa_node(const std::string& address, const fs::path& root) {

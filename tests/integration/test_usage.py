@@ -44,6 +44,7 @@ class Usage(TestCase):
                 "--staging": "auto, pipelined, plain, pageable",
                 "--staging-engine": "auto, copy_engine, kernel, gdrcopy",
                 "--connect": "control, rdma_cm",
+                "--bind": "auto, none",
                 "--registration": "auto, dmabuf, peermem"}.items():
             for text in ("nosuch", "tcp,nosuch" if flag == "--paths" else ""):
                 with self.subTest(flag=flag, text=text):

@@ -1,6 +1,7 @@
 #include "machines/healthy.hpp"
 
 #include "machines/faults.hpp"
+#include "machines/large.hpp"
 
 namespace gdrbench::machines {
 namespace {
@@ -22,6 +23,10 @@ Machine server() {
   for (const char* module : {"nvidia_peermem", "mlx5_core", "mlx5_ib", "ib_uverbs", "ib_core", "rdma_ucm"})
     machine.add_module(module);
   machine.tree.file("sys/module/nvidia_peermem/version", "580.95.05");
+  machine.tree.file("sys/class/infiniband_verbs/abi_version", "6");
+  machine.tree.file("sys/module/ib_core/parameters/netns_mode", "Y");
+  machine.tree.file("sys/class/misc/rdma_cm/dev", "10:58");
+  machine.tree.raw("dev/infiniband/rdma_cm", "");
   machine.answers.verbs_asked = true;
   machine.answers.memlock_bytes = ~std::uint64_t{0};
   machine.answers.privileged = true;
@@ -101,6 +106,7 @@ Machine virtual_machine() {
 
 std::vector<Known> healthy_machines() {
   return {{"dgx", dgx, {}},
+          {"large", large, {}},
           {"two_socket", two_socket, {"distance/host_bridge"}},
           {"grace", grace, {}},
           {"virtual_machine", virtual_machine, {"virtual_machine/guest"}}};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -178,6 +179,7 @@ void Machine::add_nic(const Way& way, int numa_node, const std::string& rdma_dev
   tree.link(device + "/device", pci);
   tree.file(device + "/node_type", "1: CA");
   tree.file(device + "/fw_ver", "28.39.1002");
+  tree.file(device + "/board_id", "MT_0000000838");
   const Port port;
   const std::string ports = device + "/ports/1";
   tree.file(ports + "/state", port.state);
@@ -195,6 +197,8 @@ void Machine::add_nic(const Way& way, int numa_node, const std::string& rdma_dev
   tree.file(net + "/mtu", "9000");
   tree.file(net + "/operstate", "up");
   tree.file(net + "/carrier", "1");
+  tree.file(net + "/flags", "0x1003");
+  tree.file(net + "/dev_port", "0");
   tree.file(net + "/ifindex", std::to_string(uverbs_ + 2));
 
   const std::string uverbs = fmt::format("uverbs{}", uverbs_++);
@@ -213,6 +217,40 @@ void Machine::add_nic(const Way& way, int numa_node, const std::string& rdma_dev
                                      .state = "ACTIVE",
                                      .link_layer = "Ethernet",
                                      .active_mtu = 4096,
+                                     .most_mtu = 4096}}});
+}
+
+void Machine::add_soft_device(const std::string& rdma_device, const std::string& node_type,
+                              const std::string& netdev, int netdev_mtu) {
+  const std::string net = "sys/devices/virtual/net/" + netdev;
+  tree.link("sys/class/net/" + netdev, net);
+  tree.file(net + "/mtu", std::to_string(netdev_mtu));
+  tree.file(net + "/operstate", "up");
+  tree.file(net + "/carrier", "1");
+  tree.file(net + "/flags", "0x1003");
+
+  const std::string device = "sys/devices/virtual/infiniband/" + rdma_device;
+  tree.link("sys/class/infiniband/" + rdma_device, device);
+  tree.file(device + "/node_type", node_type);
+  tree.file(device + "/parent", netdev);
+  const Port port{.rate = "2.5 Gb/sec (1X SDR)"};
+  tree.file(device + "/ports/1/state", port.state);
+  tree.file(device + "/ports/1/phys_state", port.physical_state);
+  tree.file(device + "/ports/1/link_layer", port.link_layer);
+  tree.file(device + "/ports/1/rate", port.rate);
+
+  const std::string uverbs = fmt::format("uverbs{}", uverbs_++);
+  tree.file("sys/class/infiniband_verbs/" + uverbs + "/ibdev", rdma_device);
+  tree.raw("dev/infiniband/" + uverbs, "");
+  add_gid(rdma_device, 1, "0000:0000:0000:0000:0000:ffff:0a4d:0001", "RoCE v2", netdev);
+  answers.rdma.push_back({.device = rdma_device,
+                          .fabric = "soft-roce",
+                          .open_errno = 0,
+                          .dmabuf_probe = EOPNOTSUPP,
+                          .ports = {{.number = 1,
+                                     .state = "ACTIVE",
+                                     .link_layer = "Ethernet",
+                                     .active_mtu = netdev_mtu >= 4176 ? 4096 : 1024,
                                      .most_mtu = 4096}}});
 }
 

@@ -61,6 +61,9 @@ class Machine {
   void add_gpu(const Way& way, int numa_node, std::uint64_t bar1_bytes = std::uint64_t{256} << 30);
   /// A ConnectX-7 with one port, its netdev and device node, and libibverbs' answer for it.
   void add_nic(const Way& way, int numa_node, const std::string& rdma_device, const std::string& netdev);
+  /// A device of rdma_rxe ("1: CA") or siw ("4: RNIC") on a netdev without hardware, and libibverbs' answer.
+  void add_soft_device(const std::string& rdma_device, const std::string& node_type,
+                       const std::string& netdev, int netdev_mtu);
   void add_gid(const std::string& rdma_device, int index, const std::string& gid, const std::string& type,
                const std::string& netdev);
   /// NVIDIA's driver; its open kernel modules or the proprietary ones.

@@ -35,6 +35,7 @@ Case unusual_case() {
                .slots = 6,
                .streams = 4};
   c.load = Load::memory;
+  c.bind = BindBy::none;
   c.verbs = {.device = "mlx5_3",
              .gid_index = 3,
              .port = 2,
@@ -78,7 +79,7 @@ TEST(CaseJson, EveryFieldMakesTheRoundTrip) {
 
 TEST(CaseJson, EveryFieldIsNeededAndNamedWhenMissing) {
   const json whole = case_to_json(unusual_case()).flatten();
-  EXPECT_EQ(whole.size(), 32);
+  EXPECT_EQ(whole.size(), 33);
   for (const auto& [where, value] : whole.items()) {
     json j = case_to_json(unusual_case());
     const json::json_pointer pointer(where);

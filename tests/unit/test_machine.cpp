@@ -2,26 +2,31 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "machines/healthy.hpp"
+#include "machines/large.hpp"
 #include "topology/machine.hpp"
 
 namespace gdrbench::topology {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
 
 class MadeMachine : public testing::Test {
  protected:
   ~MadeMachine() override { std::filesystem::remove_all(folder_); }
   Machine read(const machines::Machine& made) {
+    std::filesystem::remove_all(folder_);
     made.write(folder_);
     return read_machine(Root(folder_));
   }
 
- private:
-  std::filesystem::path folder_ =
+  const std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("gdrbench-machine-" + std::to_string(getpid()));
 };
 
@@ -41,6 +46,119 @@ TEST_F(MadeMachine, shows_its_devices_where_they_are) {
   EXPECT_THAT(machine.nics[0].netdevs, ElementsAre("eth0"));
   ASSERT_EQ(machine.numa_nodes.size(), 2U);
   EXPECT_EQ(machine.numa_nodes[1].cores, "4-7");
+  EXPECT_EQ(machine.cores, "0-7");
+}
+
+TEST_F(MadeMachine, shows_the_link_of_every_hop) {
+  machines::Machine made = machines::dgx();
+  made.tree.file(made.folder_of("0000:b8:00.0") + "/current_link_speed", "16.0 GT/s PCIe");
+  made.tree.file(made.folder_of("0000:b9:01.0") + "/current_link_width", "8");
+  made.tree.file(made.folder_of("0000:b7:01.0") + "/max_link_speed", "Unknown");
+  const Machine machine = read(made);
+  const std::vector<Hop>& hops = machine.gpus[1].pci.hops;
+  ASSERT_THAT(hops, SizeIs(4));
+  EXPECT_EQ(hops[0].link.most_transfers_per_second, 0);
+  EXPECT_EQ(hops[1].address, "0000:b8:00.0");
+  EXPECT_EQ(hops[1].link.transfers_per_second, 16e9);
+  EXPECT_EQ(hops[1].link.most_transfers_per_second, 32e9);
+  EXPECT_EQ(hops[2].link.lanes, 8);
+  EXPECT_EQ(narrowest(hops_between(hops, machine.nics[1].pci.hops))->address, "0000:b9:01.0");
+}
+
+TEST_F(MadeMachine, names_models_and_cores_next_to_devices) {
+  const Machine machine = read(machines::dgx());
+  EXPECT_THAT(machine.nics[0].pci.model, HasSubstr("ConnectX-7"));
+  EXPECT_EQ(machine.nics[0].pci.cores, "0-3");
+  EXPECT_EQ(machine.gpus[1].pci.cores, "4-7");
+}
+
+TEST_F(MadeMachine, shows_the_ports_of_its_nics) {
+  machines::Machine made = machines::dgx();
+  made.tree.file(made.tree.target("sys/class/infiniband/mlx5_1") + "/ports/1/state", "1: DOWN");
+  const Machine machine = read(made);
+  ASSERT_THAT(machine.nics[0].ports, SizeIs(1));
+  const RdmaPort& port = machine.nics[0].ports[0];
+  EXPECT_EQ(port.device, "mlx5_0");
+  EXPECT_EQ(port.number, 1);
+  EXPECT_TRUE(port.is_active());
+  EXPECT_EQ(port.link_layer, "Ethernet");
+  EXPECT_EQ(port.bytes_per_second, 50e9);
+  EXPECT_EQ(port.netdev, "eth0");
+  EXPECT_EQ(machine.nics[1].ports[0].state, "DOWN");
+}
+
+TEST_F(MadeMachine, names_the_netdev_of_a_port_without_gids_by_its_number) {
+  machines::Machine made = machines::dgx();
+  const std::string device = made.tree.target("sys/class/infiniband/mlx5_0");
+  made.tree.remove(device + "/ports/1/gid_attrs");
+  EXPECT_EQ(read(made).nics[0].ports[0].netdev, "eth0");
+}
+
+TEST_F(MadeMachine, shows_nvme_devices_and_gpus_of_both_classes) {
+  machines::Machine made = machines::dgx();
+  machines::add_nvme(made, {"pci0000:17", "0000:17:05.0", "0000:20:00.0"}, 0, "nvme0n1");
+  const machines::Way way = {"pci0000:17", "0000:17:07.0", "0000:21:00.0"};
+  made.add_function(
+      {.way = way, .config = {.vendor = 0x10de, .device = 0x2684, .class_code = 0x030000}, .driver = ""});
+  // Its sound, and the display of a server's management.
+  made.add_function({.way = {"pci0000:17", "0000:17:07.0", "0000:21:00.1"},
+                     .config = {.vendor = 0x10de, .device = 0x22ba, .class_code = 0x040300},
+                     .driver = ""});
+  made.add_function({.way = {"pci0000:17", "0000:17:08.0", "0000:22:00.0"},
+                     .config = {.vendor = 0x1a03, .device = 0x2000, .class_code = 0x030000},
+                     .driver = ""});
+  const Machine machine = read(made);
+  ASSERT_THAT(machine.nvmes, SizeIs(1));
+  EXPECT_THAT(machine.nvmes[0].disks, ElementsAre("nvme0n1"));
+  EXPECT_EQ(machine.nvmes[0].pci.link.lanes, 4);
+  ASSERT_THAT(machine.gpus, SizeIs(3));
+  EXPECT_EQ(machine.gpus[1].pci.address, "0000:21:00.0");
+}
+
+TEST_F(MadeMachine, lists_rdma_devices_that_no_function_is_behind) {
+  machines::Machine made = machines::dgx();
+  machines::add_rxe(made, "rxe0", "eth0");
+  machines::add_rxe(made, "siw0", "eth1");
+  made.tree.remove("sys/devices/virtual/infiniband/siw0/parent");
+  made.tree.file("sys/devices/virtual/infiniband/siw0/node_type", "4: RNIC");
+  const Machine machine = read(made);
+  ASSERT_THAT(machine.software_nics, SizeIs(2));
+  EXPECT_EQ(machine.software_nics[0].name, "rxe0");
+  EXPECT_EQ(machine.software_nics[0].kind, "soft-roce");
+  EXPECT_EQ(machine.software_nics[0].ports[0].netdev, "eth0");
+  EXPECT_EQ(machine.software_nics[1].kind, "iWARP");
+  EXPECT_THAT(machine.nics[0].rdma_devices, ElementsAre("mlx5_0"));
+}
+
+// Kernels before 4.20 hang rxe below the network card's function.
+TEST_F(MadeMachine, takes_a_soft_roce_device_for_none_of_the_card_that_it_uses) {
+  machines::Machine made = machines::dgx();
+  const std::string device = made.folder_of("0000:1c:00.0") + "/infiniband/rxe0";
+  made.tree.link("sys/class/infiniband/rxe0", device);
+  made.tree.file(device + "/parent", "eth0");
+  made.tree.file(device + "/node_type", "1: CA");
+  const Machine machine = read(made);
+  EXPECT_THAT(machine.nics[0].rdma_devices, ElementsAre("mlx5_0"));
+  ASSERT_THAT(machine.software_nics, SizeIs(1));
+  EXPECT_EQ(machine.software_nics[0].name, "rxe0");
+}
+
+TEST_F(MadeMachine, may_have_neither_gpu_nor_nic) {
+  const Machine machine = read(machines::plain());
+  EXPECT_THAT(machine.gpus, IsEmpty());
+  EXPECT_THAT(machine.nics, IsEmpty());
+  EXPECT_EQ(machine.cores, "0-3");
+}
+
+TEST_F(MadeMachine, of_sixteen_gpus_and_nics_is_read_well_within_a_second) {
+  machines::large().write(folder_);
+  const auto started = std::chrono::steady_clock::now();
+  const Machine machine = read_machine(Root(folder_));
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - started;
+  EXPECT_THAT(machine.gpus, SizeIs(16));
+  EXPECT_THAT(machine.nics, SizeIs(16));
+  EXPECT_THAT(machine.nvmes, SizeIs(4));
+  EXPECT_LT(taken.count(), 1);
 }
 
 }  // namespace

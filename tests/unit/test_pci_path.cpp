@@ -107,6 +107,37 @@ TEST_F(PciPath, names_the_function_of_an_rdma_device_and_none_of_software) {
   EXPECT_EQ(rdma_pci_address("", root_), "");
 }
 
+TEST_F(PciPath, begins_at_the_host_bridge_whatever_other_folders_are_called) {
+  for (const char* name : {"pci", "pci_slots", "pci0000", "pciconf0:17", "pci0000:00"}) {
+    const fs::path outer = root_ / name;
+    const fs::path folder = outer / "sys/devices" / "pcie-controller" / nic_way;
+    fs::create_directories(folder);
+    fs::create_directories(outer / "sys/bus/pci/devices");
+    fs::create_symlink("../../../devices/pcie-controller/" + std::string(nic_way),
+                       outer / "sys/bus/pci/devices/0000:bc:00.0");
+    EXPECT_EQ(pci_way("0000:bc:00.0", outer),
+              (std::vector<std::string>{"pci0000:b7", "0000:b7:01.0", "0000:b8:00.0", "0000:b9:02.0",
+                                        "0000:bc:00.0"}))
+        << name;
+  }
+}
+
+TEST_F(PciPath, is_unknown_where_a_link_leads_out_of_the_root) {
+  const fs::path outside = root_.string() + "-outside";
+  fs::create_directories(outside / nic_way);
+  fs::create_symlink(outside / nic_way, root_ / "sys/bus/pci/devices/0000:bc:00.0");
+  EXPECT_TRUE(pci_way("0000:bc:00.0", root_).empty());
+  fs::remove_all(outside);
+}
+
+// Intel's VMD puts a host bridge of its own below a function.
+TEST_F(PciPath, passes_a_host_bridge_below_a_function) {
+  const std::string near = add("pci0000:17/0000:17:00.5/pci10000:00/10000:00:02.0/10000:01:00.0", 0);
+  const std::string far = add("pci0000:17/0000:17:01.0/0000:18:00.0", 0);
+  EXPECT_EQ(pci_way(near, root_).size(), 5U);
+  EXPECT_EQ(distance(near, far), PciDistance::phb);
+}
+
 TEST(PciDistanceName, reads_what_it_writes) {
   for (const PciDistance distance : {PciDistance::pix, PciDistance::pxb, PciDistance::phb, PciDistance::node,
                                      PciDistance::sys, PciDistance::unknown})

@@ -29,6 +29,29 @@ TEST(ComparisonTable, names_the_distance_of_gpu_and_nic_in_its_head) {
   EXPECT_NE(head.find("peer GPU 0 ↔ mlx5_1 UNKNOWN"), std::string::npos) << "only known words: " << head;
 }
 
+TEST(ComparisonTable, names_the_cores_of_an_end_in_its_head_and_why_one_is_not_bound_below) {
+  ResultDocument document = sample::three_paths();
+  for (CaseResult& result : document.cases)
+    result.proof = {{"initiator", {{"cores", "0-15"}, {"binding", "next to mlx5_0 and GPU 2"}}},
+                    {"responder", {{"cores", "0-31"}, {"binding", "not bound: all cores are equally near"}}}};
+  std::string table = comparison_table(document, {.title = "gdrbench compare", .width = 300});
+  EXPECT_THAT(table.substr(0, table.find('\n')), HasSubstr(" · cores 0-15"));
+  EXPECT_THAT(table.substr(0, table.find('\n')), Not(HasSubstr("0-31")));
+  EXPECT_THAT(table, HasSubstr("not bound to cores: responder: all cores are equally near\n"));
+  for (CaseResult& result : document.cases) result.proof["initiator"] = result.proof["responder"];
+  table = comparison_table(document, {.title = "gdrbench compare", .width = 300});
+  EXPECT_THAT(table, HasSubstr("not bound to cores: all cores are equally near\n"));
+}
+
+TEST(ComparisonTable, takes_no_word_of_the_other_end_on_trust) {
+  ResultDocument document = sample::three_paths();
+  for (const nlohmann::json& odd : {nlohmann::json(3), nlohmann::json{{"cores", 3}, {"binding", {1}}},
+                                    nlohmann::json{{"cores", "\x1b[2J"}, {"binding", "next to \x1b[2J"}}}) {
+    for (CaseResult& result : document.cases) result.proof = {{"responder", odd}};
+    EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("\x1b")));
+  }
+}
+
 TEST(ComparisonTable, shows_paths_side_by_side_with_ratio_marks_and_file) {
   EXPECT_EQ(comparison_table(sample::three_paths(), options),
             R"(gdrbench compare node-b      fabric soft-roce rxe0 (functional, not a performance result)

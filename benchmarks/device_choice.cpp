@@ -1,0 +1,79 @@
+#include "benchmarks/device_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "benchmarks/gpu_choice.hpp"
+
+namespace gdrbench::benchmarks {
+namespace {
+
+using nlohmann::json;
+using topology::PciDistance;
+
+// The less the better. Fabrics are in the order of preference.
+auto rank(const Candidate& device) {
+  return std::make_tuple(device.fabric, device.distance, -device.bytes_per_second);
+}
+
+bool is_better(const Candidate& a, const Candidate& b) {
+  return rank(a) < rank(b);
+}
+
+bool fits(const Candidate& a, const Candidate& b) {
+  return a.fabric == b.fabric && a.link_layer == b.link_layer;
+}
+
+void place_near_gpu(Candidate& device, const std::vector<PciDistance>& distances, std::optional<int> asked) {
+  for (int gpu = 0; gpu < static_cast<int>(distances.size()); ++gpu) {
+    const PciDistance distance = distances[static_cast<std::size_t>(gpu)];
+    if ((asked && *asked != gpu) || (device.gpu && distance >= device.distance)) continue;
+    device.gpu = gpu;
+    device.distance = distance;
+  }
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const json& end, const std::vector<json>& devices, std::optional<int> gpu,
+                                  bool gpu_memory) {
+  std::vector<Candidate> found;
+  for (const json& device : devices) {
+    Candidate one{.name = device.at("name").get<std::string>(),
+                  .fabric = from_name<FabricKind>(device.at("fabric").get<std::string>()),
+                  .link_layer = device.at("link_layer").get<std::string>(),
+                  .bytes_per_second = device.at("link_bytes_per_second").get<double>()};
+    if (gpu_memory) place_near_gpu(one, gpu_distances(end, one.name), gpu);
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+std::optional<DevicePair> choose_devices(std::vector<Candidate> here, std::vector<Candidate> there,
+                                         bool one_node) {
+  std::stable_sort(here.begin(), here.end(), is_better);
+  std::stable_sort(there.begin(), there.end(), is_better);
+  for (const Candidate& own : here) {
+    const Candidate* chosen = nullptr;
+    for (const Candidate& other : there) {
+      if (!fits(own, other)) continue;
+      const bool same_name = other.name == own.name;
+      if (chosen == nullptr ||
+          (same_name && chosen->name != own.name && (one_node || !is_better(*chosen, other))))
+        chosen = &other;
+    }
+    if (chosen != nullptr) return DevicePair{own, *chosen};
+  }
+  return std::nullopt;
+}
+
+std::string describe_choice(const Candidate& chosen, std::size_t among) {
+  if (among < 2) return "";
+  std::string text = fmt::format("{} of {} devices:", chosen.name, among);
+  if (chosen.gpu) text += fmt::format(" {} to GPU {},", topology::to_string(chosen.distance), *chosen.gpu);
+  return text + fmt::format(" {:g} Gb/s", chosen.bytes_per_second * 8 / 1e9);
+}
+
+}  // namespace gdrbench::benchmarks

@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/picture.hpp"
+#include "gdrbench/error.hpp"
+#include "gdrbench/report.hpp"
+#include "report/topology_report.hpp"
+#include "topology/hwloc_view.hpp"
+#include "topology/machine.hpp"
+#include "verbs/device_list.hpp"
+
+namespace gdrbench::cli {
+namespace {
+
+struct Flags {
+  bool json = false;
+  std::string xml, picture, snapshot;
+};
+
+topology::Root root_of(const Flags& flags) {
+  if (flags.snapshot.empty()) return topology::Root();
+  const topology::Root root(flags.snapshot);
+  if (!root.exists("."))
+    throw UsageError(fmt::format("--snapshot '{}': there is no such folder", flags.snapshot));
+  if (!root.exists("sys") && !root.exists("topology.xml"))
+    throw UsageError(
+        fmt::format("--snapshot '{}': neither sys nor topology.xml is in it, so it is no recorded machine; "
+                    "`gdrbench doctor --record DIR` makes one",
+                    flags.snapshot));
+  return root;
+}
+
+// Devices that a library brings are in no file.
+void add_softverbs(topology::Machine& machine) {
+  try {
+    for (const verbs::DeviceInfo& device : verbs::list_devices())
+      if (device.fabric == FabricKind::softverbs)
+        machine.software_nics.push_back(
+            {.name = device.name,
+             .kind = std::string(to_string(device.fabric)),
+             .ports = {{.device = device.name,
+                        .number = device.port,
+                        .state = device.unusable.empty() ? "ACTIVE" : "DOWN",
+                        .link_layer = device.link_layer,
+                        .bytes_per_second = static_cast<double>(device.link_bytes_per_second),
+                        .netdev = ""}}});
+  } catch (const std::exception&) {  // what libibverbs lacks is the doctor's to say
+  }
+}
+
+int show_topology(const Flags& flags) {
+  const topology::Root root = root_of(flags);
+  if (!flags.xml.empty() && flags.xml == flags.picture)
+    throw UsageError(fmt::format("{}: two results cannot go to one file", flags.xml));
+  if (!flags.xml.empty()) check_writable(flags.xml);
+  if (!flags.picture.empty()) check_picture(flags.picture);
+  topology::Machine machine = topology::read_machine(root);
+  if (root.is_this_machine()) add_softverbs(machine);
+  const std::string host = root.read("proc/sys/kernel/hostname", 256).text;
+
+  std::exception_ptr failure;
+  const auto attempt = [&](const auto& act) {
+    try {
+      act();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  if (!flags.xml.empty() || !flags.picture.empty()) {
+    const std::string xml = topology::hwloc_xml(root);
+    if (xml.empty()) throw Error("hwloc finds no topology here, so there is nothing to export");
+    if (!flags.xml.empty()) attempt([&] { write_file_atomically(flags.xml, xml); });
+    if (!flags.picture.empty()) attempt([&] { draw_picture(xml, flags.picture); });
+  }
+  attempt([&] {
+    // Names in a recorded machine's files need not be UTF-8.
+    using Json = nlohmann::ordered_json;
+    const std::string text =
+        flags.json
+            ? report::topology_json(machine, host).dump(2, ' ', false, Json::error_handler_t::replace) + '\n'
+            : report::topology_text(machine, host);
+    fmt::print("{}", text);
+    if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the topology to standard output");
+  });
+  if (failure) std::rethrow_exception(failure);
+  return static_cast<int>(ExitStatus::done);
+}
+
+}  // namespace
+
+void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "topology", "GPUs, NICs, NVMe devices, what lies between them, and the best NIC of each GPU");
+  command->add_flag("--json", flags->json, "JSON on standard output (docs/topology.schema.json)");
+  command->add_option("--xml", flags->xml, "Write hwloc's XML document, which lstopo and hwloc-* read");
+  command->add_option("--picture", flags->picture,
+                      "Have lstopo draw a picture; the name ends in .svg, .png, .pdf or .txt");
+  command->add_option("--snapshot", flags->snapshot, "Show the machine recorded in this folder");
+  command->callback([=, &chosen, &invocation] {
+    if (!invocation.benchmark_flags.empty())
+      throw UsageError(fmt::format("{}: topology measures nothing", invocation.benchmark_flags.front()));
+    chosen = [=] { return show_topology(*flags); };
+  });
+}
+
+}  // namespace gdrbench::cli

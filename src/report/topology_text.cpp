@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/text_table.hpp"
+#include "report/topology_report.hpp"
+#include "report/units.hpp"
+#include "session/printable.hpp"
+#include "topology/best_pair.hpp"
+#include "topology/core_set.hpp"
+
+namespace gdrbench::report {
+namespace {
+
+using namespace topology;
+
+constexpr std::size_t width = 100;
+
+// What a recorded machine's files hold goes to a terminal.
+std::string shown(const std::string& text, const char* otherwise = "–") {
+  return text.empty() ? otherwise : session::printable(text);
+}
+
+std::string counted(std::size_t count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string node_text(int node) {
+  return node < 0 ? "node unknown" : fmt::format("node {}", node);
+}
+
+// "400 Gb/s", as cables are sold.
+std::string line_rate(double bytes_per_second) {
+  return bytes_per_second > 0 ? fmt::format("{:g} Gb/s", bytes_per_second * 8 / 1e9) : "–";
+}
+
+std::string block(const std::string& title, const std::vector<Row>& rows, std::size_t columns) {
+  if (rows.empty()) return "";
+  std::string text = "\n" + title + "\n";
+  const std::vector<Align> left(columns, Align::left);
+  const std::string lines = align_rows(rows, left);
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = lines.find('\n', at) + 1;
+    text += "  " + lines.substr(at, end - at);
+    at = end;
+  }
+  return text;
+}
+
+Row function_row(const NamedFunction& named, const std::vector<std::string>& names) {
+  const PciFunction& pci = *named.pci;
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : " ") + session::printable(name);
+  return {named.name,
+          pci.address,
+          shown(pci.model, "unknown model"),
+          pci.driver.empty() ? "no driver" : shown(pci.driver),
+          node_text(pci.numa_node),
+          "cores " + shown(pci.cores),
+          "link " + to_string(pci.link),
+          all};
+}
+
+std::vector<Row> port_rows(const std::vector<RdmaPort>& ports) {
+  std::vector<Row> rows;
+  rows.reserve(ports.size());
+  for (const RdmaPort& port : ports)
+    rows.push_back({fmt::format("{} port {}", shown(port.device), port.number), shown(port.state),
+                    shown(port.link_layer), line_rate(port.bytes_per_second),
+                    shown(port.netdev, "no netdev")});
+  return rows;
+}
+
+std::string devices_text(const Machine& machine, const std::vector<NamedFunction>& functions) {
+  constexpr std::size_t columns = 8, port_columns = 5;
+  auto named = functions.begin();
+  std::vector<Row> gpus, nics, nvmes, ports, software, nodes;
+  for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) gpus.push_back(function_row(*named++, {}));
+  for (const Nic& nic : machine.nics) {
+    std::vector<std::string> names = nic.rdma_devices;
+    names.insert(names.end(), nic.netdevs.begin(), nic.netdevs.end());
+    nics.push_back(function_row(*named++, names));
+    for (Row& row : port_rows(nic.ports)) ports.push_back(std::move(row));
+  }
+  for (const Nvme& nvme : machine.nvmes) nvmes.push_back(function_row(*named++, nvme.disks));
+  for (const SoftwareNic& nic : machine.software_nics)
+    for (Row& row : port_rows(nic.ports)) {
+      row.insert(row.begin() + 1, nic.kind);
+      software.push_back(std::move(row));
+    }
+  for (const NumaNode& node : machine.numa_nodes)
+    nodes.push_back({fmt::format("node {}", node.number),
+                     node.cores.empty() ? "no cores" : "cores " + node.cores,
+                     fmt::format("{:.1f} GiB", static_cast<double>(node.memory_bytes) / (1 << 30))});
+  return block("GPUs", gpus, columns) + block("NICs", nics, columns) +
+         block("RDMA ports", ports, port_columns) +
+         block("RDMA devices in software, with no place on the PCI buses", software, port_columns + 1) +
+         block("NVMe devices", nvmes, columns) + block("NUMA nodes", nodes, 3);
+}
+
+// "pci0000:17 ▸ 17:01.0 32.0 GT/s x16 ▸ …", the CPU's side first.
+std::string paths_text(const std::vector<NamedFunction>& functions) {
+  std::string text;
+  for (const auto& [name, pci] : functions) {
+    if (pci->way.empty()) {
+      text += fmt::format("  {}  hidden\n", name);
+      continue;
+    }
+    std::vector<std::string> parts = {pci->way.front()};
+    for (const Hop& hop : pci->hops)
+      parts.push_back(fmt::format("▸ {} {}", hop.address, to_string(hop.link)));
+    text += wrap(fmt::format("  {:7}", name), parts, {.indent = 9, .width = width});
+  }
+  return text.empty() ? "" : "\nPCIe paths, and the link of each hop\n" + text;
+}
+
+std::string matrix_text(const Machine& machine, const std::vector<NamedFunction>& functions) {
+  if (functions.empty()) return "";
+  std::vector<Row> rows(1, Row{""});
+  for (const NamedFunction& named : functions) rows.front().push_back(named.name);
+  for (const NumaNode& node : machine.numa_nodes) rows.front().push_back(fmt::format("node{}", node.number));
+  rows.front().emplace_back("cores");
+  for (const NamedFunction& from : functions) {
+    Row row = {from.name};
+    for (const NamedFunction& to : functions)
+      row.emplace_back(
+          from.pci == to.pci ? "X" : to_string(distance_between(place_of(*from.pci), place_of(*to.pci))));
+    for (const NumaNode& node : machine.numa_nodes)
+      row.emplace_back(to_string(distance_to_node(*from.pci, node)));
+    row.push_back(shown(from.pci->cores));
+    rows.push_back(std::move(row));
+  }
+  return block("Distances", rows, rows.front().size()) +
+         "\n  X        the device itself\n"
+         "  PIX      one PCIe switch or bridge at most\n"
+         "  PXB      several bridges, but not the CPU's host bridge\n"
+         "  PHB      a host bridge, which is that of both\n"
+         "  NODE     host bridges of one NUMA node; to a node: the device's own\n"
+         "  SYS      the link between NUMA nodes; between CPU and GPU of one superchip it is fast\n"
+         "  UNKNOWN  the kernel does not tell, as in virtual machines\n"
+         "  Cores are those next to the device. Where GPUs have NVLink, they pass none of this between "
+         "them.\n";
+}
+
+std::string pairs_text(const Machine& machine) {
+  std::vector<Row> rows;
+  for (const BestPair& pair : best_pairs(machine)) {
+    const Nic& nic = machine.nics[pair.nic];
+    const auto least = narrowest(hops_between(machine.gpus[pair.gpu].pci.hops, nic.pci.hops));
+    const RdmaPort& port = pair.port;
+    rows.push_back(
+        {fmt::format("GPU{}", pair.gpu),
+         port.device.empty()
+             ? fmt::format("NIC{} (no RDMA device)", pair.nic)
+             : fmt::format("NIC{} {} port {}{}", pair.nic, shown(port.device), port.number,
+                           port.is_active() ? "" : " (" + shown(port.state, "state unknown") + ")"),
+         std::string(to_string(pair.distance)),
+         pair.bytes_per_second > 0 ? format_rate(pair.bytes_per_second) : "–", "cores " + shown(pair.cores),
+         least ? fmt::format("narrowest link {} {}", least->address, to_string(least->link)) : ""});
+  }
+  if (rows.empty()) return "";
+  return block("Best NIC of each GPU, what port and PCIe path carry at most, cores next to both", rows, 6) +
+         "\n  A link may be slow only because nothing moves: look again under load.\n";
+}
+
+// What an empty list means, so that nobody takes it for a fault of the program.
+std::string absences_text(const Machine& machine) {
+  std::string text;
+  const auto paragraph = [&](const std::string& said) {
+    text += "\n" + wrap("", words(said), {.indent = 0, .width = width});
+  };
+  if (machine.gpus.empty()) paragraph("No NVIDIA GPU is on the PCI buses.");
+  const bool has_rdma =
+      !machine.software_nics.empty() || std::any_of(machine.nics.begin(), machine.nics.end(),
+                                                    [](const Nic& nic) { return !nic.rdma_devices.empty(); });
+  if (!has_rdma)
+    paragraph(
+        "No RDMA device: the kernel lists none in /sys/class/infiniband. `gdrbench doctor` says why; until "
+        "then "
+        "the other commands use softverbs, a NIC in software.");
+  return text;
+}
+
+}  // namespace
+
+std::vector<NamedFunction> named_functions(const Machine& machine) {
+  std::vector<NamedFunction> all;
+  const auto add = [&](const char* kind, const auto& devices) {
+    for (std::size_t i = 0; i < devices.size(); ++i)
+      all.push_back({fmt::format("{}{}", kind, i), &devices[i].pci});
+  };
+  add("GPU", machine.gpus);
+  add("NIC", machine.nics);
+  add("NVMe", machine.nvmes);
+  return all;
+}
+
+PciDistance distance_to_node(const PciFunction& function, const NumaNode& node) {
+  if (function.numa_node < 0) return PciDistance::unknown;
+  return function.numa_node == node.number ? PciDistance::node : PciDistance::sys;
+}
+
+std::string topology_text(const Machine& machine, const std::string& host) {
+  const std::vector<NamedFunction> functions = named_functions(machine);
+  std::vector<std::string> parts;
+  if (!host.empty()) parts.push_back("host " + session::printable(host));
+  for (const auto& [count, what] :
+       {std::pair(machine.gpus.size(), "GPU"), std::pair(machine.nics.size(), "NIC"),
+        std::pair(machine.nvmes.size(), "NVMe device"), std::pair(machine.numa_nodes.size(), "NUMA node"),
+        std::pair(static_cast<std::size_t>(count_cores(machine.cores)), "core")})
+    parts.push_back(counted(count, what));
+  return wrap("gdrbench topology      ", parts, {.separator = " · ", .indent = 2, .width = width}) +
+         devices_text(machine, functions) + paths_text(functions) + matrix_text(machine, functions) +
+         pairs_text(machine) + absences_text(machine);
+}
+
+}  // namespace gdrbench::report

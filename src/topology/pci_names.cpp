@@ -1,0 +1,38 @@
+#include "topology/pci_names.hpp"
+
+extern "C" {
+#include <pci/pci.h>
+}
+
+#include <array>
+#include <memory>
+
+namespace gdrbench::topology {
+namespace {
+
+struct FreeAccess {
+  void operator()(pci_access* access) const noexcept { pci_cleanup(access); }
+};
+
+void say_nothing(char*, ...) {}
+
+// Never initialised beyond this: pci_init() looks for a way to the buses, and ends the process without one.
+// It is also what sets these two, which looking names up calls.
+std::unique_ptr<pci_access, FreeAccess> open_names() {
+  std::unique_ptr<pci_access, FreeAccess> access(pci_alloc());
+  access->warning = say_nothing;
+  access->debug = say_nothing;
+  return access;
+}
+
+}  // namespace
+
+std::string pci_model(std::uint16_t vendor, std::uint16_t device) {
+  static const std::unique_ptr<pci_access, FreeAccess> access = open_names();
+  std::array<char, 256> name{};
+  const char* const found = pci_lookup_name(access.get(), name.data(), static_cast<int>(name.size()),
+                                            PCI_LOOKUP_DEVICE | PCI_LOOKUP_NO_NUMBERS, vendor, device);
+  return found == nullptr ? "" : found;
+}
+
+}  // namespace gdrbench::topology
