@@ -70,7 +70,7 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
     const topology::Nic* nearest = nics.front();
     for (const topology::Nic* nic : nics) {
       const PciDistance distance =
-          topology::distance_between(gpu.pci.address, nic->pci.address, facts.root.folder());
+          topology::distance_between(topology::place_of(gpu.pci), topology::place_of(nic->pci));
       if (distance >= best) continue;
       best = distance;
       nearest = nic;

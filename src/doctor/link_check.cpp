@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <set>
 
 #include "doctor/check_list.hpp"
-#include "doctor/evidence.hpp"
 #include "doctor/host.hpp"
 
 namespace gdrbench::doctor {
@@ -29,48 +28,32 @@ constexpr Cause causes[] = {
      "where it limits the result, move the card to a better slot"},
 };
 
-struct End {
-  double speed = 0, most_speed = 0;  // transfers per second of a lane, in 1e9; 0: unknown
-  std::int64_t width = 0, most_width = 0;
-};
-
-std::int64_t lanes(const topology::Root& root, const std::string& path) {
-  constexpr std::int64_t widest = 32;  // 63 and 255 stand for an unknown width
-  const std::int64_t number = root.number(path).value_or(0);
-  return number >= 0 && number <= widest ? number : 0;
-}
-
-End read_end(const topology::Root& root, const std::string& address) {
-  const std::string folder = "sys/bus/pci/devices/" + address;
-  const auto speed = [&](const char* file) {
-    return std::strtod(root.read(fmt::format("{}/{}", folder, file), 64).text.c_str(), nullptr);
+Evidence seen(const topology::Hop& end) {
+  const auto text = [](double transfers_per_second, int lanes) {
+    return fmt::format("{:.1f} GT/s x{}", transfers_per_second / 1e9, lanes);
   };
-  return {.speed = speed("current_link_speed"),
-          .most_speed = speed("max_link_speed"),
-          .width = lanes(root, folder + "/current_link_width"),
-          .most_width = lanes(root, folder + "/max_link_width")};
-}
-
-Evidence seen(const std::string& address, const End& end) {
-  return {fmt::format("/sys/bus/pci/devices/{}/{{current,max}}_link_*", address),
-          fmt::format("{} GT/s x{} of {} GT/s x{}", end.speed, end.width, end.most_speed, end.most_width)};
+  return {fmt::format("/sys/bus/pci/devices/{}/{{current,max}}_link_*", end.address),
+          fmt::format("{} of {}", text(end.link.transfers_per_second, end.link.lanes),
+                      text(end.link.most_transfers_per_second, end.link.most_lanes))};
 }
 
 // The link between a port and what is plugged into it.
-void look_at(const Check& self, const topology::Root& root, const std::string& port,
-             const std::string& plugged, bool is_gpu, bool is_card, std::vector<Finding>& findings) {
-  const End above = read_end(root, port), below = read_end(root, plugged);
-  const auto most_width = std::min(above.most_width, below.most_width);
-  const double most_speed = std::min(above.most_speed, below.most_speed);
-  const std::vector<Evidence> evidence = {seen(port, above), seen(plugged, below)};
+void look_at(const Check& self, const topology::Hop& port, const topology::Hop& plugged, bool is_gpu,
+             bool is_card, std::vector<Finding>& findings) {
+  const topology::PcieLink &above = port.link, &below = plugged.link;
+  const int most_lanes = std::min(above.most_lanes, below.most_lanes);
+  const double most_speed = std::min(above.most_transfers_per_second, below.most_transfers_per_second);
+  const std::vector<Evidence> evidence = {seen(port), seen(plugged)};
   // Zero lanes or speed: nobody tells, or a link that is down.
-  if (below.width > 0 && below.width < most_width)
-    findings.push_back(find(self, "narrower", plugged, evidence));
-  if (below.speed > 0 && below.speed < most_speed)
-    findings.push_back(find(self, is_gpu ? "gpu_asleep" : "slower", plugged, evidence));
-  const bool has_lesser_slot = (above.most_width > 0 && above.most_width < below.most_width) ||
-                               (above.most_speed > 0 && above.most_speed < below.most_speed);
-  if (is_card && has_lesser_slot) findings.push_back(find(self, "slot_limits", plugged, evidence));
+  if (below.lanes > 0 && below.lanes < most_lanes)
+    findings.push_back(find(self, "narrower", plugged.address, evidence));
+  if (below.transfers_per_second > 0 && below.transfers_per_second < most_speed)
+    findings.push_back(find(self, is_gpu ? "gpu_asleep" : "slower", plugged.address, evidence));
+  const bool has_fewer_lanes = above.most_lanes > 0 && above.most_lanes < below.most_lanes;
+  const bool is_slower = above.most_transfers_per_second > 0 &&
+                         above.most_transfers_per_second < below.most_transfers_per_second;
+  if (is_card && (has_fewer_lanes || is_slower))
+    findings.push_back(find(self, "slot_limits", plugged.address, evidence));
 }
 
 std::vector<Finding> run(const Check& self, const Facts& facts) {
@@ -79,13 +62,14 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
   std::vector<Finding> findings;
   std::set<std::string> known;
   const auto follow = [&](const topology::PciFunction& function, bool is_gpu) {
-    const std::vector<std::string>& way = function.way;
+    const std::vector<topology::Hop>& hops = function.hops;
     // From the card upwards every second step is a link; the others are within a switch.
-    for (std::size_t at = way.size(); at > 2; at -= std::min<std::size_t>(at, 2)) {
-      const bool is_card = at == way.size();
+    for (std::size_t at = hops.size(); at >= 2; at -= 2) {
+      const bool is_card = at == hops.size();
+      const topology::Hop &port = hops[at - 2], &plugged = hops[at - 1];
       // Functions of one card share their link.
-      if (!known.insert(way[at - 2]).second) break;
-      look_at(self, facts.root, way[at - 2], way[at - 1], is_gpu && is_card, is_card, findings);
+      if (!known.insert(port.address).second) break;
+      look_at(self, port, plugged, is_gpu && is_card, is_card, findings);
     }
   };
   for (const topology::Gpu& gpu : facts.machine.gpus) follow(gpu.pci, true);
