@@ -73,7 +73,7 @@ std::string log_line(const Answers& answers, std::string_view words) {
 // Any file that names the module and is read at boot.
 bool is_loaded_at_boot(const topology::Root& root) {
   std::vector<std::string> files = {"etc/modules"};
-  for (const char* folder : {"etc/modules-load.d", "usr/lib/modules-load.d", "run/modules-load.d"})
+  for (const char* folder : {"etc/modules-load.d", "usr/lib/modules-load.d"})
     for (const std::string& name : root.list(folder)) files.push_back(std::string(folder) + "/" + name);
   return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
     std::string text = root.read(file).text;

@@ -21,17 +21,31 @@ HwlocTopology prepare() {
   return topology;
 }
 
+// Opening a pipe waits for a writer, and hwloc opens whatever has the right name. sysfs and procfs have none,
+// but a recorded tree may hold anything.
+bool holds_a_pipe(const Root& root) {
+  namespace fs = std::filesystem;
+  for (const char* part : {"sys", "proc"}) {
+    std::error_code fault;
+    for (fs::recursive_directory_iterator entry(root.folder() / part, fault), end; !fault && entry != end;
+         entry.increment(fault))
+      if (entry->symlink_status(fault).type() == fs::file_type::fifo) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 HwlocTopology load_hwloc(const Root& root) {
   const std::filesystem::path xml = root.folder() / "topology.xml";
   const bool recorded = !root.is_this_machine();
-  if (recorded && root.exists("topology.xml")) {
+  if (recorded && root.read("topology.xml", 1).present()) {
     HwlocTopology topology = prepare();
     if (topology && hwloc_topology_set_xml(topology.get(), xml.c_str()) == 0 &&
         hwloc_topology_load(topology.get()) == 0)
       return topology;
   }
+  if (recorded && holds_a_pipe(root)) return nullptr;
   if (recorded) setenv(root_variable, root.folder().c_str(), 1);
   HwlocTopology topology = prepare();
   const bool loaded = topology && hwloc_topology_load(topology.get()) == 0;
