@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "machines/healthy.hpp"
+
 namespace gdrbench::machines {
 namespace {
 
@@ -12,6 +14,16 @@ std::vector<std::string> gpus_of(const Machine& machine) {
 }
 
 }  // namespace
+
+Machine changed(Machine machine, const std::function<void(Machine&)>& change) {
+  change(machine);
+  return machine;
+}
+
+Known fault(const std::string& name, std::function<void(Machine&)> change, std::set<std::string> findings) {
+  return {"dgx_" + name, [change = std::move(change)] { return changed(dgx(), change); },
+          std::move(findings)};
+}
 
 void remove_gpus(Machine& machine) {
   for (const std::string& address : gpus_of(machine)) {

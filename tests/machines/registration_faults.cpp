@@ -1,23 +1,12 @@
 #include <cerrno>
 #include <optional>
 
-#include "machines/healthy.hpp"
 #include "machines/platform_changes.hpp"
 
 namespace gdrbench::machines {
 namespace {
 
 using Change = std::function<void(Machine&)>;
-
-Known with(std::string name, Change change, std::set<std::string> findings) {
-  return {"dgx_" + std::move(name),
-          [change = std::move(change)] {
-            Machine machine = dgx();
-            change(machine);
-            return machine;
-          },
-          std::move(findings)};
-}
 
 // Attributes of every GPU, whether the module is loaded, and the errno value of the probe of every device.
 struct Ways {
@@ -64,30 +53,31 @@ void hide_modules(Machine& machine) {
 // What the four signs of the two ways lead to.
 std::vector<Known> decisions() {
   return {
-      with("registers_nothing_without_peermem", offer({.dmabuf = false, .peermem = false, .probe = {}}),
-           {"registration/peermem_missing", "peermem/missing", "dmabuf/gpu", "dmabuf/not_probed"}),
-      with("registers_dmabuf", offer({.peermem = false}), {"peermem/not_loaded"}),
-      with("registers_nothing_without_dmabuf_of_the_kernel",
-           offer({.peermem = false, .probe = EPROTONOSUPPORT}),
-           {"registration/rdma_side", "peermem/missing", "dmabuf/old_kernel"}),
-      with("registers_peermem", offer({.dmabuf = false, .probe = {}}), {"dmabuf/gpu", "dmabuf/not_probed"}),
-      with("geforce", offer({.rdma = false, .dmabuf = false, .probe = {}}), {"registration/gpu_unsupported"}),
-      with("geforce_without_peermem", offer({.rdma = false, .dmabuf = false, .peermem = false}),
-           {"registration/gpu_unsupported"}),
-      with("registers_who_knows", both(offer({.dmabuf = false}), hide_modules),
-           {"registration/unknown", "peermem/unknown", "dmabuf/gpu"}),
-      with("registers_as_was_tried",
-           both(both(offer({.dmabuf = false}), hide_modules),
-                [](Machine& machine) {
-                  for (const char* gpu : {"0000:1b:00.0", "0000:bb:00.0"})
-                    for (const char* device : {"mlx5_0", "mlx5_1"})
-                      machine.answers.probes.push_back({.what = "register cuda peermem",
-                                                        .device = device,
-                                                        .gpu = gpu,
-                                                        .outcome = "passed",
-                                                        .text = ""});
-                }),
-           {"peermem/unknown", "dmabuf/gpu"}),
+      fault("registers_nothing_without_peermem", offer({.dmabuf = false, .peermem = false, .probe = {}}),
+            {"registration/peermem_missing", "peermem/missing", "dmabuf/gpu", "dmabuf/not_probed"}),
+      fault("registers_dmabuf", offer({.peermem = false}), {"peermem/not_loaded"}),
+      fault("registers_nothing_without_dmabuf_of_the_kernel",
+            offer({.peermem = false, .probe = EPROTONOSUPPORT}),
+            {"registration/rdma_side", "peermem/missing", "dmabuf/old_kernel"}),
+      fault("registers_peermem", offer({.dmabuf = false, .probe = {}}), {"dmabuf/gpu", "dmabuf/not_probed"}),
+      fault("geforce", offer({.rdma = false, .dmabuf = false, .probe = {}}),
+            {"registration/gpu_unsupported"}),
+      fault("geforce_without_peermem", offer({.rdma = false, .dmabuf = false, .peermem = false}),
+            {"registration/gpu_unsupported"}),
+      fault("registers_who_knows", both(offer({.dmabuf = false}), hide_modules),
+            {"registration/unknown", "peermem/unknown", "dmabuf/gpu"}),
+      fault("registers_as_was_tried",
+            both(both(offer({.dmabuf = false}), hide_modules),
+                 [](Machine& machine) {
+                   for (const char* gpu : {"0000:1b:00.0", "0000:bb:00.0"})
+                     for (const char* device : {"mlx5_0", "mlx5_1"})
+                       machine.answers.probes.push_back({.what = "register cuda peermem",
+                                                         .device = device,
+                                                         .gpu = gpu,
+                                                         .outcome = "passed",
+                                                         .text = ""});
+                 }),
+            {"peermem/unknown", "dmabuf/gpu"}),
   };
 }
 
@@ -99,50 +89,50 @@ std::vector<Known> module_faults() {
     return all;
   };
   return {
-      with("without_peermem", remove_peermem, {"peermem/not_loaded"}),
-      with("without_proc_modules", hide_modules, {"peermem/unknown"}),
+      fault("without_peermem", remove_peermem, {"peermem/not_loaded"}),
+      fault("without_proc_modules", hide_modules, {"peermem/unknown"}),
       // Each of the signs alone says that a module is loaded.
-      with("with_version_file_alone", [](Machine& machine) { machine.tree.remove("proc/modules"); }, {}),
-      with("with_legacy_peermem_alone",
-           both(hide_modules,
-                [](Machine& machine) {
-                  machine.tree.file("sys/kernel/mm/memory_peers/nv_mem/version", "1.3-0");
-                }),
-           {}),
-      with("with_peermem_in_proc_modules_alone",
-           [](Machine& machine) { machine.tree.remove("sys/module/nvidia_peermem"); }, {}),
-      with("peermem_of_another_abi",
-           both(offer(needs_peermem), logs("[ 12.1] nvidia_peermem: disagrees about version of symbol "
-                                           "ib_register_peer_memory_client")),
-           finds("peermem/wrong_abi")),
-      with("peermem_without_interface_by_log",
-           both(offer(needs_peermem),
-                logs("[ 12.1] nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)")),
-           finds("peermem/no_api")),
-      with("peermem_without_interface_by_symbols",
-           both(offer(needs_peermem),
-                [](Machine& machine) {
-                  machine.tree.raw("proc/kallsyms", "0000000000000000 T ib_register_client\t[ib_core]\n");
-                }),
-           finds("peermem/no_api")),
-      with("peermem_for_another_kernel", both(offer(needs_peermem), lists_modules("updates/dkms/nvidia.ko:")),
-           finds("peermem/no_module")),
-      with("peermem_not_loaded_at_boot",
-           both(offer(needs_peermem),
-                lists_modules("updates/dkms/nvidia-peermem.ko.xz: updates/dkms/nvidia.ko.xz")),
-           finds("peermem/no_autoload")),
-      with("peermem_to_be_loaded_at_boot",
-           both(both(offer(needs_peermem),
-                     lists_modules("updates/dkms/nvidia-peermem.ko.xz: updates/dkms/nvidia.ko.xz")),
-                [](Machine& machine) {
-                  machine.tree.file("etc/modules-load.d/nvidia.conf", "nvidia-peermem");
-                }),
-           finds("peermem/missing")),
-      with("two_peermem_modules", [](Machine& machine) { machine.add_module("nv_peer_mem"); },
-           {"peermem/two_modules"}),
-      with("peermem_of_another_version",
-           [](Machine& machine) { machine.tree.file("sys/module/nvidia_peermem/version", "570.133.20"); },
-           {"peermem/other_version"}),
+      fault("with_version_file_alone", [](Machine& machine) { machine.tree.remove("proc/modules"); }, {}),
+      fault("with_legacy_peermem_alone",
+            both(hide_modules,
+                 [](Machine& machine) {
+                   machine.tree.file("sys/kernel/mm/memory_peers/nv_mem/version", "1.3-0");
+                 }),
+            {}),
+      fault("with_peermem_in_proc_modules_alone",
+            [](Machine& machine) { machine.tree.remove("sys/module/nvidia_peermem"); }, {}),
+      fault("peermem_of_another_abi",
+            both(offer(needs_peermem), logs("[ 12.1] nvidia_peermem: disagrees about version of symbol "
+                                            "ib_register_peer_memory_client")),
+            finds("peermem/wrong_abi")),
+      fault("peermem_without_interface_by_log",
+            both(offer(needs_peermem),
+                 logs("[ 12.1] nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)")),
+            finds("peermem/no_api")),
+      fault("peermem_without_interface_by_symbols",
+            both(offer(needs_peermem),
+                 [](Machine& machine) {
+                   machine.tree.raw("proc/kallsyms", "0000000000000000 T ib_register_client\t[ib_core]\n");
+                 }),
+            finds("peermem/no_api")),
+      fault("peermem_for_another_kernel",
+            both(offer(needs_peermem), lists_modules("updates/dkms/nvidia.ko:")), finds("peermem/no_module")),
+      fault("peermem_not_loaded_at_boot",
+            both(offer(needs_peermem),
+                 lists_modules("updates/dkms/nvidia-peermem.ko.xz: updates/dkms/nvidia.ko.xz")),
+            finds("peermem/no_autoload")),
+      fault("peermem_to_be_loaded_at_boot",
+            both(both(offer(needs_peermem),
+                      lists_modules("updates/dkms/nvidia-peermem.ko.xz: updates/dkms/nvidia.ko.xz")),
+                 [](Machine& machine) {
+                   machine.tree.file("etc/modules-load.d/nvidia.conf", "nvidia-peermem");
+                 }),
+            finds("peermem/missing")),
+      fault("two_peermem_modules", [](Machine& machine) { machine.add_module("nv_peer_mem"); },
+            {"peermem/two_modules"}),
+      fault("peermem_of_another_version",
+            [](Machine& machine) { machine.tree.file("sys/module/nvidia_peermem/version", "570.133.20"); },
+            {"peermem/other_version"}),
   };
 }
 

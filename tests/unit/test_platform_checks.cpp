@@ -100,6 +100,15 @@ TEST(Registration, is_one_finding_for_all_pairs_and_names_them_where_they_differ
   EXPECT_NE(evidence_text(findings[1]).find("load nvidia-peermem"), std::string::npos);
 }
 
+// It may be the near one once it has a driver.
+TEST(Distance, counts_a_nic_without_a_driver) {
+  Machine made = machines::two_socket();
+  machines::make_plain_nic(made, "0000:97:00.0", "mlx5_1");
+  EXPECT_EQ(Written(made).run(distance_check).back().cause, "sockets");
+  made.tree.remove(made.folder_of("0000:97:00.0") + "/driver");
+  EXPECT_EQ(Written(made).run(distance_check).back().cause, "host_bridge");
+}
+
 TEST(PciConfig, is_absent_where_libpci_has_nothing_to_read) {
   Machine made = machines::dgx();
   const std::string folder = made.folder_of("0000:19:02.0");
