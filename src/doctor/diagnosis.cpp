@@ -35,12 +35,18 @@ bool may_explain(const Finding& cause, const Finding& probe) {
   const bool with_gpu = probe.subject.find("GPU") != std::string::npos;
   if (!with_gpu && is_of_gpus(cause)) return false;
   if (cause.subject.empty() || probe.subject == "rdma") return true;
-  // "mlx5_0 port 1", "GPU 0000:bb:00.0": the last word of a PCI address, or the first of a device.
-  const std::size_t blank = cause.subject.find(' ');
-  const std::string first = cause.subject.substr(0, blank);
-  const std::string word =
-      first == "GPU" && blank != std::string::npos ? cause.subject.substr(blank + 1) : first;
-  return probe.subject.find(word) != std::string::npos;
+  // By a device or address that both name: "GPU 0000:1b:00.0 with mlx5_0, …", "mlx5_0 port 1".
+  std::string word;
+  for (const char c : cause.subject + " ") {
+    if (c != ' ' && c != ',') {
+      word += c;
+      continue;
+    }
+    const bool names_something = word.find_first_of("0123456789") != std::string::npos && word.size() > 3;
+    if (names_something && probe.subject.find(word) != std::string::npos) return true;
+    word.clear();
+  }
+  return false;
 }
 
 std::vector<Finding> run_one(const Check& check, const Facts& facts) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <sstream>
 
 #include "doctor/record_list.hpp"
@@ -109,6 +110,15 @@ class Recorder {
   // Where a path leads, with every link on the way recorded; the last part is left as it is. Empty where it
   // leads nowhere.
   std::string follow(const std::string& path) {
+    const fs::path parts(path);
+    const std::string folder = parts.parent_path();
+    if (folder.empty()) return path;
+    const auto [known, is_new] = folders_.try_emplace(folder);
+    if (is_new) known->second = follow_folder(folder);
+    return known->second.empty() ? "" : join(known->second, parts.filename());
+  }
+
+  std::string follow_folder(const std::string& path) {
     const std::vector<std::string> given = parts_of(path);
     std::deque<std::string> left(given.begin(), given.end());
     std::string real;
@@ -123,7 +133,7 @@ class Recorder {
       }
       const std::string next = join(real, part);
       std::error_code fault;
-      if (left.empty() || !fs::is_symlink(root_.folder() / next, fault)) {
+      if (!fs::is_symlink(root_.folder() / next, fault)) {
         real = next;
         continue;
       }
@@ -172,12 +182,12 @@ class Recorder {
     const bool leads_to_folder = fs::is_directory(root_.folder() / real, fault);
     // Files beside the one that is meant, such as `subsystem`, lead to all of sysfs.
     if (how != Take::link && leads_to_folder && how != Take::name) return;
-    if (!add_link(real) || depth < -most_links) return;
+    if (!add_link(real) || depth < -most_links) return;  // a chain of links may be a ring
     const std::string target = root_.resolve(real);
     if (target.empty()) return;
     if (leads_to_folder) {
       if (!tree_.entries().contains(target)) add(target, Kind::folder, "");
-      follow(join(real, "."));
+      follow(join(real, "x"));
     } else {
       take_one(target, how, depth - 1);
     }
@@ -202,6 +212,7 @@ class Recorder {
 
   const Root& root_;
   RecordedTree tree_;
+  std::map<std::string, std::string> folders_;  // where each leads
 };
 
 std::string export_xml(const Root& root) {

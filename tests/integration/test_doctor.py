@@ -94,7 +94,7 @@ class Snapshots(DoctorCase):
                 self.assertEqual({cause} if cause else set(), self.causes(document["ends"][0]))
 
     def test_a_warning_is_a_failure_under_strict_only(self):
-        folder = self.made("dgx_without_peermem")
+        folder = self.made("dgx_whose_cuda_refuses")
         self.report("--snapshot", folder, status=DONE)
         self.report("--snapshot", folder, "--strict", status=FAILED)
 
