@@ -88,7 +88,11 @@ class MadeMachine(Topology):
             for path in folder.glob(f"sys/devices/pci*/**/{name}"):
                 path.write_bytes(content)
         self.document("--snapshot", folder)
-        (folder / "topology.xml").write_text("<topology")
+        for content in ("<topology", ""):
+            (folder / "topology.xml").write_text(content)
+            self.show("--snapshot", folder)
+        (folder / "topology.xml").unlink()
+        os.mkfifo(folder / "topology.xml")
         self.show("--snapshot", folder)
 
 
