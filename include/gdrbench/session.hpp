@@ -15,6 +15,8 @@
 namespace gdrbench {
 
 inline constexpr std::uint16_t default_port = 7471;
+/// What a server may take to examine its machine; a client waits a little longer.
+inline constexpr std::chrono::seconds examination_limit{90};
 
 struct ServeOptions {
   std::string bind = "127.0.0.1";
@@ -25,6 +27,9 @@ struct ServeOptions {
   std::uint32_t max_queue_pairs = 1024;          ///< a client may ask for, over its open cases
   std::chrono::milliseconds idle_limit{60'000};  ///< a client that says nothing for so long is dropped
   std::function<void(const std::string&)> log;   ///< one line an event; may be empty
+  /// Answers Session::examine() with what this end knows of its machine, within examination_limit; where it
+  /// is empty, clients are told that this server cannot.
+  std::function<nlohmann::json(const nlohmann::json& request)> examine;
 };
 
 /// Answers clients one after another; a second client meanwhile is told who is served.
@@ -76,6 +81,9 @@ class Session {
   /// `responder_case` is the same case with the fields of the other end (device, gid index, gpu). Throws
   /// Unavailable with the reason and the end that cannot run it.
   std::unique_ptr<OpenCase> open(const Case& initiator_case, const Case& responder_case);
+  /// What the responder knows of its machine, for the doctor: any JSON value, not checked. Throws Unavailable
+  /// where it cannot tell, Error where that failed, PeerLost.
+  nlohmann::json examine(const nlohmann::json& request);
 
  private:
   struct State;

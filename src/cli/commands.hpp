@@ -26,5 +26,6 @@ void add_measure_commands(CLI::App& app, Action& chosen, const Invocation& invoc
 void add_peer(CLI::App& app, Action& chosen, const Invocation& invocation);
 void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation);
 void add_registration(CLI::App& app, Action& chosen, const Invocation& invocation);
+void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation);
 
 }  // namespace gdrbench::cli

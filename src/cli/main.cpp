@@ -54,6 +54,7 @@ int run(int argc, char** argv) {
   cli::add_measure_commands(app, chosen, invocation);
   cli::add_peer(app, chosen, invocation);
   cli::add_registration(app, chosen, invocation);
+  cli::add_doctor(app, chosen, invocation);
   cli::add_topology(app, chosen, invocation);
   if (!arguments.empty() && !arguments.back().starts_with("-")) check_command(app, arguments.back());
   try {

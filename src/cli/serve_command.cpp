@@ -7,6 +7,7 @@
 
 #include "cli/address.hpp"
 #include "cli/commands.hpp"
+#include "cli/doctor_facts.hpp"
 #include "cli/fabric.hpp"
 #include "cli/key.hpp"
 #include "gdrbench/session.hpp"
@@ -46,6 +47,9 @@ int serve(const Flags& flags, const Invocation& invocation) {
     options.key = make_key();
     fresh_key = true;
   }
+  options.examine = [fabric = flags.fabric](const nlohmann::json& asked) {
+    return examine_this_machine(fabric, asked);
+  };
   options.log = [](const std::string& line) {
     fmt::print("{:%H:%M:%S} {}\n", fmt::localtime(std::time(nullptr)), line);
     std::fflush(stdout);

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "cuda/error_hint.hpp"
+
 namespace gdrbench::cuda {
 namespace {
 
@@ -33,7 +35,9 @@ std::string find_reason() {
                        visible != nullptr ? fmt::format("CUDA_VISIBLE_DEVICES is '{}'", visible)
                                           : "is one mapped into this container? look at nvidia-smi");
   }
-  return fmt::format("cudaGetDeviceCount: {} ({})", cudaGetErrorName(code), cudaGetErrorString(code));
+  const std::string hint = error_hint(code);
+  return fmt::format("cudaGetDeviceCount: {} ({}){}{}", cudaGetErrorName(code), cudaGetErrorString(code),
+                     hint.empty() ? "" : "; ", hint);
 }
 
 }  // namespace

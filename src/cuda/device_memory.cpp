@@ -28,8 +28,8 @@ DeviceMemory::DeviceMemory(int gpu, std::uint64_t length) {
   const std::uint64_t page = rdma_page_bytes();
   const std::uint64_t padded = whole_units(length, page) + page;
   void* allocation = nullptr;
-  check_runtime(cudaMalloc(&allocation, padded), fmt::format("cudaMalloc of {} bytes on GPU {}", padded, gpu),
-                "look at what else uses the GPU's memory (nvidia-smi), or use smaller sizes");
+  check_runtime(cudaMalloc(&allocation, padded),
+                fmt::format("cudaMalloc of {} bytes on GPU {}", padded, gpu));
   allocation_.reset(allocation);
   const auto first = reinterpret_cast<std::uintptr_t>(allocation);
   address_ = static_cast<std::byte*>(allocation) + ((page - first % page) % page);

@@ -33,7 +33,9 @@ Dmabuf::Dmabuf(int gpu, const std::byte* address, std::uint64_t length) {
       driver_function<decltype(cuMemGetHandleForAddressRange)>("cuMemGetHandleForAddressRange")(
           &fd_, start, span, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
       fmt::format("exporting {} bytes of GPU {}'s memory as a dma-buf (cuMemGetHandleForAddressRange)", span,
-                  gpu));
+                  gpu),
+      "memory that is neither cudaMalloc's nor RDMA-capable cuMemCreate's, or a driver that does not export "
+      "it");
   offset_ = first - start;
   fcntl(fd_, F_SETFD, FD_CLOEXEC);  // a child that kept it would keep the GPU memory
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "cuda/backend.hpp"
+#include "cuda/error_hint.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::cuda {
@@ -36,11 +37,12 @@ void check_runtime(int code, const std::string& tried, const std::string& hint) 
   cudaGetLastError();  // the failure is reported here; later calls must not find it again
   const auto error = static_cast<cudaError_t>(code);
   throw CudaError(code, fmt::format("{} ({})", cudaGetErrorName(error), cudaGetErrorString(error)), tried,
-                  hint);
+                  hint.empty() ? error_hint(code) : hint);
 }
 
 void check_driver(int code, const std::string& tried, const std::string& hint) {
-  if (code != CUDA_SUCCESS) throw CudaError(code, driver_error_name(code), tried, hint);
+  if (code != CUDA_SUCCESS)
+    throw CudaError(code, driver_error_name(code), tried, hint.empty() ? error_hint(code) : hint);
 }
 
 void log_runtime_failure(int code, const char* tried) noexcept {

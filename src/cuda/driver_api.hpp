@@ -7,6 +7,7 @@
 namespace gdrbench::cuda {
 
 /// Throw CudaError for a cudaError_t or a CUresult that is not success; `tried` says what was called on what.
+/// Without a hint the text has that of error_hint().
 void check_runtime(int code, const std::string& tried, const std::string& hint = "");
 void check_driver(int code, const std::string& tried, const std::string& hint = "");
 

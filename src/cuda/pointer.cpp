@@ -7,6 +7,7 @@
 #include "cuda/backend.hpp"
 #include "cuda/device.hpp"
 #include "cuda/driver_api.hpp"
+#include "error/confirm.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::cuda {
@@ -45,7 +46,8 @@ bool is_rdma_capable(const void* address) {
 [[noreturn]] void refuse_incapable() {
   throw Unavailable(
       "this GPU memory is not GPUDirect RDMA capable (CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE is 0): "
-      "the GPU does not support it, or not for memory of this kind; try memory cuda");
+      "the GPU does not support it, or not for memory of this kind; try memory cuda" +
+      confirm_with("gpu"));
 }
 
 }  // namespace

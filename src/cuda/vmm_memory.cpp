@@ -58,8 +58,7 @@ class Allocation {
  public:
   Allocation(int gpu, std::uint64_t length, const CUmemAllocationProp& properties) {
     check_driver(driver().create(&handle_, length, &properties, 0),
-                 fmt::format("cuMemCreate of {} bytes on GPU {}", length, gpu),
-                 "look at what else uses the GPU's memory (nvidia-smi), or use smaller sizes");
+                 fmt::format("cuMemCreate of {} bytes on GPU {}", length, gpu));
   }
   ~Allocation() { log_driver_failure(driver().release(handle_), "releasing GPU memory"); }
   Allocation(const Allocation&) = delete;

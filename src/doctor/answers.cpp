@@ -54,6 +54,17 @@ std::vector<json> objects(const json& document, const char* key) {
   return list;
 }
 
+// The numbers of an object.
+std::map<std::string, std::uint64_t> numbers(const json& document, const char* key) {
+  std::map<std::string, std::uint64_t> values;
+  const auto found = document.find(key);
+  if (found == document.end() || !found->is_object()) return values;
+  for (const auto& [name, value] : found->items())
+    if (value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0))
+      values[name] = value.get<std::uint64_t>();
+  return values;
+}
+
 json to_json(const GpuAnswer& gpu) {
   json object = {{"index", gpu.index}, {"pci_address", gpu.pci_address}, {"name", gpu.name}};
   put(object, "gpu_direct_rdma", gpu.gpu_direct_rdma);
@@ -149,6 +160,8 @@ json to_json(const Answers& answers) {
   put(document, "memlock_bytes", answers.memlock_bytes);
   put(document, "privileged", answers.privileged);
   put(document, "kernel_log", answers.kernel_log);
+  if (!answers.counters_before.empty()) document["counters_before"] = answers.counters_before;
+  if (!answers.counters_after.empty()) document["counters_after"] = answers.counters_after;
   return document;
 }
 
@@ -163,6 +176,8 @@ Answers answers_from_json(const json& document) {
   take(document, "memlock_bytes", answers.memlock_bytes);
   take(document, "privileged", answers.privileged);
   take(document, "kernel_log", answers.kernel_log);
+  answers.counters_before = numbers(document, "counters_before");
+  answers.counters_after = numbers(document, "counters_after");
   return answers;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -61,6 +62,8 @@ struct Answers {
   std::optional<std::uint64_t> memlock_bytes;  ///< RLIMIT_MEMLOCK of this process; 2^64 − 1: unlimited
   std::optional<bool> privileged;              ///< whether it may read what only root may
   std::optional<std::string> kernel_log;       ///< its lines that concern us; absent: not readable
+  /// Port counters around a short run, by "mlx5_0/1/out_of_sequence" (counters.hpp); empty without one.
+  std::map<std::string, std::uint64_t> counters_before, counters_after;
 };
 
 nlohmann::json to_json(const Answers& answers);

@@ -21,7 +21,7 @@ struct Cause {
 };
 
 /// From what lies deepest: of several failures the one that explains the others comes first in a report.
-enum class Layer { platform, kernel, driver, device, port, process, performance };
+enum class Layer { platform, kernel, driver, device, port, process, performance, probe };
 
 struct Check {
   std::string_view name;      ///< "peermem"

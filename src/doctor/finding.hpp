@@ -29,6 +29,8 @@ struct Finding {
   std::string text;  ///< the cause, or what is right, in a sentence
   std::string fix;   ///< command or setting; empty where none is needed
   std::string risk;  ///< what the fix risks; empty where nothing
+  /// The finding that this one follows from, "peermem/not_loaded", where it is the same trouble seen again.
+  std::string explained_by{};
 };
 
 nlohmann::json to_json(const Finding& finding);

@@ -219,7 +219,8 @@ class Direct {
     Lane& lane = lanes_[c.lane];
     if (c.status != 0) {
       if (failure_.empty() || (failed_by_flush_ && c.status != wire::flush_status)) {
-        failure_ = wire::describe_status(c.status, c.vendor_error, on_gpu_);
+        failure_ = wire::describe_status(
+            c.status, {.vendor_error = c.vendor_error, .on_gpu = on_gpu_, .fabric = wire_->fabric()});
         failed_by_flush_ = c.status == wire::flush_status;
       }
     } else if (c.kind == wire::Completion::Kind::received) {

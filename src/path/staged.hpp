@@ -104,7 +104,8 @@ class Staged {
       if (c.status == 0) {
         lanes_[c.lane].take(c);
       } else if (failure_.empty() || (failed_by_flush_ && c.status != wire::flush_status)) {
-        failure_ = wire::describe_status(c.status, c.vendor_error, false);
+        failure_ = wire::describe_status(
+            c.status, {.vendor_error = c.vendor_error, .on_gpu = false, .fabric = wire_->fabric()});
         failed_by_flush_ = c.status == wire::flush_status;
       }
     }

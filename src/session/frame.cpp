@@ -8,15 +8,13 @@
 #include <span>
 #include <string_view>
 
+#include "doctor/shallow_json.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::session {
 namespace {
 
 using nlohmann::json;
-
-// nlohmann's copies and dumps recurse: without a limit, a megabyte of '[' would overflow the stack.
-constexpr int max_depth = 32;
 
 std::string show_bytes(std::string_view bytes) {
   std::string text;
@@ -35,11 +33,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 }
 
 json parse(std::string_view text) {
-  const auto keep = [](int depth, json::parse_event_t, json&) {
-    if (depth > max_depth) throw UsageError("too deeply nested");
-    return true;
-  };
-  json message = json::parse(text, keep);
+  json message = doctor::parse_shallow(text);
   if (!message.is_object()) throw UsageError("not an object");
   return message;
 }

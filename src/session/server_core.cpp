@@ -15,6 +15,7 @@ ServerCore::ServerCore(ServeOptions options, Harness harness)
                                                         : half_of_available_memory()),
       max_queue_pairs_(options.max_queue_pairs),
       idle_limit_(options.idle_limit),
+      examine_(std::move(options.examine)),
       log_(std::move(options.log)),
       listener_({options.bind, options.port}),
       acceptor_(listener_, std::move(options.key), lanes_, log_) {}
@@ -33,8 +34,8 @@ void ServerCore::run(int sessions) {
 
 void ServerCore::serve(Acceptor::Client& client) {
   try {
-    ServerSession session({max_payload_bytes_, max_queue_pairs_, idle_limit_}, harness_, lanes_, log_,
-                          client.socket, client.address);
+    ServerSession session({max_payload_bytes_, max_queue_pairs_, idle_limit_, examine_}, harness_, lanes_,
+                          log_, client.socket, client.address);
     session.serve();
     log_(fmt::format("{} left", client.address));
   } catch (const Interrupted&) {

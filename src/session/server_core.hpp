@@ -23,6 +23,7 @@ class ServerCore {
   const std::uint64_t max_payload_bytes_;
   const std::uint32_t max_queue_pairs_;
   const std::chrono::milliseconds idle_limit_;
+  const std::function<nlohmann::json(const nlohmann::json&)> examine_;
   Log log_;
   LaneDesk lanes_;
   wire::Listener listener_;

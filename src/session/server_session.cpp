@@ -8,6 +8,7 @@
 
 #include "gdrbench/error.hpp"
 #include "session/case_json.hpp"
+#include "session/examination.hpp"
 #include "session/fields.hpp"
 #include "session/frame.hpp"
 #include "session/message.hpp"
@@ -62,6 +63,7 @@ void ServerSession::answer(const json& request) {
   if (type == "open") return open(request);
   if (type == "connect") return connect(request);
   if (type == "run") return run(request);
+  if (type == "examine") return examine(request);
   if (type == "close") {
     // Has no answer, and may name a case that failed and is gone.
     const auto found = cases_.find(Fields(request, type).number("id", 0, most_cases));
@@ -129,6 +131,12 @@ void ServerSession::run(const json& request) {
     send(error_message(fault));  // wakes the other end's loop
   }
   finish_run(found, result, fault_text);
+}
+
+void ServerSession::examine(const json& request) {
+  if (!settings_.examine) throw Unavailable("this server does not examine its machine");
+  log_(fmt::format("{} examines this machine", address_));
+  for (const json& part : parts_of(settings_.examine(Fields(request, "examine").at("request")))) send(part);
 }
 
 // The client ends every run with one message. After a fault it has had its answer already.

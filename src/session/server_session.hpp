@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -25,6 +26,7 @@ class ServerSession {
     std::uint64_t max_payload_bytes;
     std::uint32_t max_queue_pairs;
     std::chrono::milliseconds idle_limit;
+    std::function<nlohmann::json(const nlohmann::json&)> examine{};  ///< as in ServeOptions
   };
   ServerSession(const Settings& settings, const Harness& harness, LaneDesk& lanes, Log& log,
                 wire::Socket& control, std::string address);
@@ -50,6 +52,7 @@ class ServerSession {
   void open(const nlohmann::json& request);
   void connect(const nlohmann::json& request);
   void run(const nlohmann::json& request);
+  void examine(const nlohmann::json& request);
   void finish_run(Cases::iterator open_case, const std::optional<EndResult>& result, std::string fault);
   void close(Cases::iterator open_case);
   Cases::iterator find(const nlohmann::json& request);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "session/client.hpp"
+#include "session/examination.hpp"
 #include "session/server_core.hpp"
 
 namespace gdrbench {
@@ -47,6 +48,10 @@ const nlohmann::json& Session::peer() const {
 
 std::unique_ptr<OpenCase> Session::open(const Case& initiator_case, const Case& responder_case) {
   return session::open_case(state_, initiator_case, responder_case);
+}
+
+nlohmann::json Session::examine(const nlohmann::json& request) {
+  return session::examine(*state_, request);
 }
 
 }  // namespace gdrbench

@@ -22,6 +22,19 @@ HwlocTopology prepare() {
   return topology;
 }
 
+// Opening a pipe waits for a writer, and hwloc opens whatever has the right name. sysfs and procfs have none,
+// but a recorded tree may hold anything.
+bool holds_a_pipe(const Root& root) {
+  namespace fs = std::filesystem;
+  for (const char* part : {"sys", "proc"}) {
+    std::error_code fault;
+    for (fs::recursive_directory_iterator entry(root.folder() / part, fault), end; !fault && entry != end;
+         entry.increment(fault))
+      if (entry->symlink_status(fault).type() == fs::file_type::fifo) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 HwlocTopology load_hwloc(const Root& root) {
@@ -34,6 +47,7 @@ HwlocTopology load_hwloc(const Root& root) {
         hwloc_topology_load(topology.get()) == 0)
       return topology;
   }
+  if (recorded && holds_a_pipe(root)) return nullptr;
   if (recorded) setenv(root_variable, root.folder().c_str(), 1);
   HwlocTopology topology = prepare();
   const bool loaded = topology && hwloc_topology_load(topology.get()) == 0;

@@ -58,8 +58,7 @@ void CompletionQueue::take_event() {
   void* context = nullptr;
   if (ibv_get_cq_event(channel_.get(), &queue, &context) != 0) {
     if (errno == EAGAIN || errno == EINTR) return;
-    throw SystemError(errno, fmt::format("take a completion event of {}", device_->name()),
-                      "the device was removed or reset");
+    throw_system_error(Step::use, errno, fmt::format("take a completion event of {}", device_->name()));
   }
   if (++unacknowledged_ == acknowledge_batch) {
     ibv_ack_cq_events(queue_.get(), unacknowledged_);
@@ -69,9 +68,8 @@ void CompletionQueue::take_event() {
 }
 
 void CompletionQueue::throw_poll_failed(int returned) const {
-  throw SystemError(returned < -1 ? -returned : EIO,
-                    fmt::format("poll completion queue of {}", device_->name()),
-                    "the device was removed or reset");
+  throw_system_error(Step::use, returned < -1 ? -returned : EIO,
+                     fmt::format("poll completion queue of {}", device_->name()));
 }
 
 }  // namespace gdrbench::verbs

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "error/confirm.hpp"
 #include "gdrbench/error.hpp"
 #include "verbs/check.hpp"
 #include "verbs/completion_queue.hpp"
@@ -83,8 +84,8 @@ GidEntry Device::select_gid(std::optional<int> asked) const {
   const std::optional<int> index = asked ? asked : choose_gid(table);
   if (!index)
     throw Unavailable(
-        fmt::format("the GID table of {} port {} is empty: give its netdev an IP address and bring it up",
-                    info_.name, info_.port));
+        fmt::format("the GID table of {} port {} is empty: give its netdev an IP address and bring it up{}",
+                    info_.name, info_.port, confirm_with("gids")));
   for (const GidEntry& entry : table)
     if (entry.index == *index) return entry;
   throw Unavailable(

@@ -23,7 +23,7 @@ bool lacks_dmabuf(const GpuRegistrationFacts& facts) {
 std::string why_no_dmabuf(const GpuRegistrationFacts& facts) {
   if (facts.gpu_dmabuf)
     return fmt::format("the RDMA side lacks dma-buf: {}",
-                       explain(Step::register_gpu_memory, facts.dmabuf_probe.value_or(0)));
+                       explain_in_part(Step::register_gpu_memory, facts.dmabuf_probe.value_or(0)));
   return "the GPU exports no dma-buf (CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED is 0): that needs NVIDIA's open "
          "kernel modules";
 }
@@ -81,14 +81,20 @@ Loaded peermem_loaded(const fs::path& root) {
   std::error_code ignored;
   for (const char* file : {"sys/module/nvidia_peermem/version", "sys/kernel/mm/memory_peers/nv_mem/version"})
     if (fs::exists(root / file, ignored)) return Loaded::yes;
+  // A recorded tree may hold a pipe, which would be waited for.
+  if (!fs::is_regular_file(root / "proc/modules", ignored)) return Loaded::unknown;
   std::ifstream modules(root / "proc/modules");
   if (!modules) return Loaded::unknown;
   return lists_peermem(modules) ? Loaded::yes : Loaded::no;
 }
 
 int probe_dmabuf(const ProtectionDomain& domain) {
+  return probe_dmabuf(*domain.get());
+}
+
+int probe_dmabuf(ibv_pd& domain) {
   constexpr std::size_t length = 4096;
-  ibv_mr* const region = ibv_reg_dmabuf_mr(domain.get(), 0, length, 0, -1, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* const region = ibv_reg_dmabuf_mr(&domain, 0, length, 0, -1, IBV_ACCESS_LOCAL_WRITE);
   if (region == nullptr) return errno;
   ibv_dereg_mr(region);
   return EBADF;  // takes anything, so dma-bufs too

@@ -33,5 +33,6 @@ Loaded peermem_loaded(const std::filesystem::path& root = "/");
 /// The errno value of registering descriptor −1 as a dma-buf: EBADF where kernel and provider know dma-bufs,
 /// EPROTONOSUPPORT (kernel) or EOPNOTSUPP (provider) where they do not.
 int probe_dmabuf(const ProtectionDomain& domain);
+int probe_dmabuf(ibv_pd& domain);
 
 }  // namespace gdrbench::verbs

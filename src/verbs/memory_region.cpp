@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "error/confirm.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
 #include "verbs/check.hpp"
@@ -40,7 +41,10 @@ std::string failure_text(const ProtectionDomain& domain, const MemoryView& view,
   const std::string only = asked == RegisterBy::automatic
                                ? ""
                                : fmt::format(" (--registration {} tries nothing else)", to_string(asked));
-  return fmt::format("{}: {}{}; {}", tried(domain, view), failures, only, advice.reason);
+  // What the doctor says of GPUs and NICs has no part in software.
+  const bool is_soft = domain.device().info().fabric == FabricKind::soft_roce;
+  return fmt::format("{}: {}{}; {}{}", tried(domain, view), failures, only, advice.reason,
+                     confirm_with(is_soft ? "soft_roce" : "registration"));
 }
 
 // Whatever the machine looks like, each way is tried: a peer-memory client may have any name.
@@ -55,7 +59,7 @@ Registered register_gpu(const ProtectionDomain& domain, const MemoryView& view, 
     ibv_mr* const region =
         ibv_reg_dmabuf_mr(domain.get(), view.dmabuf_offset, view.length, address, view.dmabuf_fd, access);
     if (region != nullptr) return {region, Registration::dmabuf};
-    failed("dma-buf", explain(Step::register_gpu_memory, errno));
+    failed("dma-buf", explain_in_part(Step::register_gpu_memory, errno, domain.device().info().fabric));
   } else if (asked != RegisterBy::peermem) {
     failed("dma-buf",
            view.no_dmabuf_reason.empty() ? "the GPU exported none" : std::string(view.no_dmabuf_reason));
@@ -63,7 +67,7 @@ Registered register_gpu(const ProtectionDomain& domain, const MemoryView& view, 
   if (asked != RegisterBy::dmabuf) {
     ibv_mr* const region = ibv_reg_mr(domain.get(), view.address, view.length, access);
     if (region != nullptr) return {region, Registration::peermem};
-    failed("peer memory", explain(Step::register_gpu_memory, errno));
+    failed("peer memory", explain_in_part(Step::register_gpu_memory, errno, domain.device().info().fabric));
   }
   throw Unavailable(failure_text(domain, view, asked, failures));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "error/confirm.hpp"
 #include "gdrbench/error.hpp"
 #include "verbs/sysfs.hpp"
 
@@ -37,10 +38,10 @@ std::string unusable_reason(const ibv_device& device, std::uint8_t number, const
     return fmt::format("{} has no InfiniBand or RoCE transport (node type {})", device.name,
                        ibv_node_type_str(device.node_type));
   if (port.state != IBV_PORT_ACTIVE)
-    return fmt::format(
-        "port {} of {} is {}, not PORT_ACTIVE: check cable, switch and 'ip link'{}", number, device.name,
-        state_name(port.state),
-        port.link_layer == IBV_LINK_LAYER_INFINIBAND ? ", and that a subnet manager runs" : "");
+    return fmt::format("port {} of {} is {}, not PORT_ACTIVE: check cable, switch and 'ip link'{}{}", number,
+                       device.name, state_name(port.state),
+                       port.link_layer == IBV_LINK_LAYER_INFINIBAND ? ", and that a subnet manager runs" : "",
+                       confirm_with("ports"));
   return "";
 }
 

@@ -25,7 +25,19 @@ std::optional<std::uint64_t> transmitted_bytes(const std::string& device, int po
 /// Names of the network devices on the same function, "ib0".
 std::vector<std::string> netdevs(const std::string& device, const std::filesystem::path& root = "/");
 
-/// Why libibverbs offers no device.
+/// The RDMA devices that the kernel shows to this process, "mlx5_0".
+std::vector<std::string> kernel_devices(const std::filesystem::path& root = "/");
+
+/// What programs open to use a device.
+struct DeviceNode {
+  std::string device;  ///< "mlx5_0"; empty where the kernel does not tell
+  std::string path;    ///< "dev/infiniband/uverbs0"
+  bool exists = false;
+};
+/// Those that the kernel has made; in a container not all need to be mapped.
+std::vector<DeviceNode> device_nodes(const std::filesystem::path& root = "/");
+
+/// Why libibverbs offers no device, from the nearest cause on.
 std::string absence_reason(const std::filesystem::path& root);
 
 }  // namespace gdrbench::verbs

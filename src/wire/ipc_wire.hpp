@@ -42,6 +42,7 @@ class IpcWire {
   void wait(int extra_fd, int timeout_ms);
   std::uint64_t max_message() const { return (std::uint64_t{1} << 31) - 4096; }
   std::uint32_t inline_bytes() const { return 0; }
+  FabricKind fabric() const { return FabricKind::none; }
   nlohmann::json describe() const;
 
  private:

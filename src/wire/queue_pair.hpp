@@ -72,8 +72,15 @@ struct Completion {
 /// IBV_WC_WR_FLUSH_ERR: the consequence of an earlier error, never its cause.
 inline constexpr std::uint32_t flush_status = 5;
 
-/// "IBV_WC_RETRY_EXC_ERR (12), vendor error 0x81: <usual cause; what to try>". `on_gpu` picks the cause.
-std::string describe_status(std::uint32_t status, std::uint32_t vendor_error, bool on_gpu);
+/// What tells apart the causes of one status.
+struct StatusContext {
+  std::uint32_t vendor_error = 0;
+  bool on_gpu = false;  ///< whether the wire's own memory of the request is a GPU's
+  FabricKind fabric = FabricKind::hardware;
+};
+/// "IBV_WC_RETRY_EXC_ERR (12), vendor error 0x81: <usual cause; what to try>", and where there is one the
+/// check of the doctor that would see the cause.
+std::string describe_status(std::uint32_t status, const StatusContext& where);
 
 /// How many requests a lane must be able to hold, and which lanes there are.
 struct WireLimits {
@@ -100,6 +107,7 @@ concept Wire = requires(W w, const MemoryView& view, const SendRequest& send, co
   {w.wait(int{} /* extra_fd */, int{} /* timeout_ms */)};
   { w.max_message() } -> std::same_as<std::uint64_t>;   // bytes in one request
   { w.inline_bytes() } -> std::same_as<std::uint32_t>;  // largest inline request granted
+  { w.fabric() } -> std::same_as<FabricKind>;           // none where no RDMA device has a part
   { w.describe() } -> std::same_as<nlohmann::json>;  // what is recorded in the result: device, gid, mtu, …
   { W::one_sided_needs_target_cpu } -> std::convertible_to<bool>;
 };

@@ -17,6 +17,7 @@
 
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
+#include "wire/socket_hints.hpp"
 
 namespace gdrbench::wire {
 namespace {
@@ -111,38 +112,10 @@ int connect_one(const addrinfo& to, Deadline deadline, FileDescriptor& out) {
   return 0;
 }
 
-std::string connect_hint(int failure, const Address& address) {
-  switch (failure) {
-    case ECONNREFUSED:
-      return fmt::format(
-          "nothing listens on {}: start `gdrbench serve` there, or check the port; a server listens on "
-          "127.0.0.1 "
-          "only unless told --bind",
-          format_address(address));
-    case ETIMEDOUT:
-      return fmt::format("the host is down, or a firewall drops TCP port {}", address.port);
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-      return "no route to that address: check it, and the routes of this host";
-    case EACCES:
-    case EPERM:
-      return "a local firewall rule forbids it";
-    default:
-      return "";
-  }
-}
-
-std::string listen_hint(int failure) {
-  switch (failure) {
-    case EADDRINUSE:
-      return "another server listens there already: stop it, or choose another --port";
-    case EADDRNOTAVAIL:
-      return "no interface of this host has that address: see `ip address`, or use --bind 0.0.0.0";
-    case EACCES:
-      return "ports below 1024 need privileges: choose another --port";
-    default:
-      return "";
-  }
+[[noreturn]] void throw_gone(int failure, const std::string& tried) {
+  const std::string hint = lost_hint(failure);
+  throw PeerLost(fmt::format("{}: the connection is gone: {} ({}){}{}", tried, errno_name(failure),
+                             std::strerror(failure), hint.empty() ? "" : "; ", hint));
 }
 
 struct Name {
@@ -201,8 +174,7 @@ void Socket::send_all(std::span<const std::byte> data, Deadline deadline, const 
       if (!wait_for(fd(), POLLOUT, deadline))
         throw PeerLost(fmt::format("{}: the other end takes no data (timed out)", tried));
     } else if (errno != EINTR) {
-      throw PeerLost(
-          fmt::format("{}: the connection is gone: {} ({})", tried, errno_name(errno), std::strerror(errno)));
+      throw_gone(errno, tried);
     }
   }
 }
@@ -218,8 +190,7 @@ void Socket::receive_all(std::span<std::byte> data, Deadline deadline, const std
       if (!wait_for(fd(), POLLIN, deadline))
         throw PeerLost(fmt::format("{}: the other end is silent (timed out)", tried));
     } else if (errno != EINTR) {
-      throw PeerLost(
-          fmt::format("{}: the connection is gone: {} ({})", tried, errno_name(errno), std::strerror(errno)));
+      throw_gone(errno, tried);
     }
   }
 }
@@ -257,7 +228,7 @@ Socket connect_tcp(const Address& address, Deadline deadline) {
     if (failure == 0 || result == ECONNREFUSED || result == ETIMEDOUT) failure = result;
   }
   throw SystemError(failure, fmt::format("connecting to {}", format_address(address)),
-                    connect_hint(failure, address));
+                    connect_hint(failure, format_address(address), address.port));
 }
 
 Listener::Listener(const Address& address) {
@@ -293,7 +264,7 @@ Socket Listener::accept(Deadline deadline) {
       const int error = errno;
       if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
         std::this_thread::sleep_for(50ms);
-        throw SystemError(error, "cannot accept a connection", error == EMFILE ? "raise ulimit -n" : "");
+        throw SystemError(error, "cannot accept a connection", accept_hint(error));
       }
     }
   } catch (const Interrupted&) {  // an empty socket says so

@@ -28,6 +28,7 @@ class TcpWire {
   void wait(int extra_fd, int timeout_ms);
   std::uint64_t max_message() const;
   std::uint32_t inline_bytes() const { return 0; }
+  FabricKind fabric() const { return FabricKind::none; }
   nlohmann::json describe() const;
   /// Either way, over all lanes: rises also while no message is complete.
   std::uint64_t bytes_moved() const;

@@ -52,6 +52,7 @@ class VerbsWire {
   void wait(int extra_fd, int timeout_ms) const;
   std::uint64_t max_message() const { return device_->port().max_msg_sz; }
   std::uint32_t inline_bytes() const { return inline_bytes_; }
+  FabricKind fabric() const { return device_->info().fabric; }
   nlohmann::json describe() const;
 
   const verbs::Device& device() const { return *device_; }

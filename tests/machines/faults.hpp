@@ -23,6 +23,8 @@ std::vector<Known> healthy_machines();
 std::vector<Known> platform_faults();
 /// What is wrong with RDMA devices, ports, networks, or the limits of a process.
 std::vector<Known> rdma_faults();
+/// On which something was tried that failed.
+std::vector<Known> probe_faults();
 
 /// All of them.
 std::vector<Known> known_machines();

@@ -16,12 +16,17 @@ Machine server() {
                     "flags\t\t: fpu vme de pse");
   machine.tree.file("proc/meminfo",
                     "MemTotal:       262144000 kB\nMemFree:        200000000 kB\nHugePages_Total:       0");
+  machine.tree.file("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
   machine.tree.folder("sys/kernel/iommu_groups");
   machine.tree.raw("proc/kallsyms", "0000000000000000 T ib_register_peer_memory_client\t[ib_core]\n");
   machine.add_nvidia_driver(true);
   for (const char* module : {"nvidia_peermem", "mlx5_core", "mlx5_ib", "ib_uverbs", "ib_core", "rdma_ucm"})
     machine.add_module(module);
   machine.tree.file("sys/module/nvidia_peermem/version", "580.95.05");
+  machine.tree.file("sys/class/infiniband_verbs/abi_version", "6");
+  machine.tree.file("sys/module/ib_core/parameters/netns_mode", "Y");
+  machine.tree.file("sys/class/misc/rdma_cm/dev", "10:58");
+  machine.tree.raw("dev/infiniband/rdma_cm", "");
   machine.answers.verbs_asked = true;
   machine.answers.memlock_bytes = ~std::uint64_t{0};
   machine.answers.privileged = true;
@@ -45,8 +50,66 @@ Machine dgx() {
   return machine;
 }
 
+Machine two_socket() {
+  Machine machine = server();
+  machine.tree.file("sys/devices/system/cpu/online", "0-7");
+  machine.add_numa_node(0, "0-3");
+  machine.add_numa_node(1, "4-7");
+  machine.add_nic({"pci0000:16", "0000:16:01.0", "0000:17:00.0"}, 0, "mlx5_0", "eth0");
+  machine.add_gpu({"pci0000:16", "0000:16:03.0", "0000:19:00.0"}, 0);
+  machine.add_gpu({"pci0000:38", "0000:38:01.0", "0000:3a:00.0"}, 0);
+  machine.add_nic({"pci0000:96", "0000:96:01.0", "0000:97:00.0"}, 1, "mlx5_1", "eth1");
+  machine.add_gpu({"pci0000:96", "0000:96:03.0", "0000:99:00.0"}, 1);
+  return machine;
+}
+
+Machine grace() {
+  Machine machine = server();
+  machine.tree.file("proc/sys/kernel/osrelease", "6.8.0-1021-nvidia-64k");
+  machine.tree.file("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro quiet iommu.passthrough=1");
+  machine.tree.file("proc/cpuinfo",
+                    "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd evtstrm aes\n"
+                    "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x0\nCPU part\t: 0xd4f\n"
+                    "CPU revision\t: 0");
+  machine.tree.file("proc/driver/nvidia/version",
+                    "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.95.05  Release Build\n"
+                    "GCC version:  gcc version 13.2.0");
+  machine.tree.file("sys/devices/system/cpu/online", "0-7");
+  machine.add_numa_node(0, "0-3");
+  machine.add_numa_node(1, "4-7");
+  machine.add_numa_node(2, "");  // the GPUs' memory
+  machine.add_numa_node(10, "");
+  machine.add_nic({"pci0002:00", "0002:00:00.0", "0002:01:00.0"}, 0, "mlx5_0", "eth0");
+  machine.add_gpu({"pci0009:00", "0009:00:00.0", "0009:01:00.0"}, 0);
+  machine.add_gpu({"pci0019:00", "0019:00:00.0", "0019:01:00.0"}, 1);
+  int group = 0;
+  for (const char* address : {"0002:01:00.0", "0009:01:00.0", "0019:01:00.0"})
+    machine.add_to_iommu_group(address, group++, "identity");
+  return machine;
+}
+
+Machine virtual_machine() {
+  Machine machine = server();
+  machine.tree.file("proc/cpuinfo",
+                    "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R)\n"
+                    "flags\t\t: fpu vme de pse hypervisor");
+  machine.tree.file("sys/class/dmi/id/sys_vendor", "QEMU");
+  machine.tree.file("sys/class/dmi/id/product_name", "Standard PC (Q35 + ICH9, 2009)");
+  machine.tree.file("sys/devices/system/cpu/online", "0-3");
+  machine.add_numa_node(0, "0-3");
+  machine.add_gpu({"pci0000:00", "0000:00:05.0"}, -1);
+  machine.add_nic({"pci0000:00", "0000:00:06.0"}, -1, "mlx5_0", "eth0");
+  for (const char* address : {"0000:00:05.0", "0000:00:06.0"})
+    machine.change_config(address, [](PciConfig& config) { config.ats_control = 0x8000; });
+  return machine;
+}
+
 std::vector<Known> healthy_machines() {
-  return {{"dgx", dgx, {}}, {"large", large, {}}};
+  return {{"dgx", dgx, {}},
+          {"large", large, {}},
+          {"two_socket", two_socket, {"distance/host_bridge"}},
+          {"grace", grace, {}},
+          {"virtual_machine", virtual_machine, {"virtual_machine/guest"}}};
 }
 
 }  // namespace gdrbench::machines

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -39,6 +40,43 @@ std::string Machine::folder_of(const std::string& address) const {
   for (const auto& [known, folder] : folders_)
     if (known == address) return folder;
   throw std::logic_error("no PCI function " + address);
+}
+
+std::vector<std::string> Machine::addresses() const {
+  std::vector<std::string> all;
+  for (const auto& [address, config] : configs_) all.push_back(address);
+  return all;
+}
+
+void Machine::change_config(const std::string& address, const std::function<void(PciConfig&)>& change) {
+  change(configs_.at(address));
+  tree.raw(folder_of(address) + "/config", config_space(configs_.at(address)));
+}
+
+void Machine::hide_capabilities() {
+  constexpr std::size_t header_bytes = 64;
+  for (const auto& [address, config] : configs_)
+    tree.raw(folder_of(address) + "/config", config_space(config).substr(0, header_bytes));
+}
+
+void Machine::train_link(const std::string& address, const std::string& speed, int width) {
+  const std::string folder = folder_of(address);
+  const std::string above = fs::path(folder).parent_path();
+  for (const std::string& end : {folder, above}) {
+    if (!tree.contains(end + "/class")) continue;
+    tree.file(end + "/current_link_speed", speed);
+    tree.file(end + "/current_link_width", std::to_string(width));
+  }
+}
+
+void Machine::add_to_iommu_group(const std::string& address, int group, const std::string& type) {
+  const std::string folder = fmt::format("sys/kernel/iommu_groups/{}", group);
+  tree.file(folder + "/type", type);
+  tree.link(folder_of(address) + "/iommu_group", folder);
+}
+
+void Machine::log(const std::string& line) {
+  answers.kernel_log = answers.kernel_log.value_or("") + line + "\n";
 }
 
 void Machine::add_numa_node(int node, const std::string& cores) {
@@ -98,6 +136,7 @@ void Machine::add_function(const Function& function) {
       tree.file(fmt::format("{}/{}_link_width", folder, which), std::to_string(function.link_width));
     }
     tree.raw(folder + "/config", config_space(config));
+    configs_[address] = config;
     const std::string driver = is_last ? function.driver : "pcieport";
     if (!driver.empty()) {
       tree.folder("sys/bus/pci/drivers/" + driver);
@@ -117,6 +156,7 @@ void Machine::add_gpu(const Way& way, int numa_node, std::uint64_t bar1_bytes) {
   tree.file(folder_of(way.back()) + "/resource",
             fmt::format("{:#018x} {:#018x} 0x0000000000040200\n{:#018x} {:#018x} 0x000000000014220c",
                         registers, registers + 0xffffff, bar1, bar1 + bar1_bytes - 1));
+  tree.raw(fmt::format("dev/nvidia{}", answers.gpus.size()), "");
   answers.gpus.push_back({.index = static_cast<int>(answers.gpus.size()),
                           .pci_address = way.back(),
                           .name = "NVIDIA H200",
@@ -139,6 +179,7 @@ void Machine::add_nic(const Way& way, int numa_node, const std::string& rdma_dev
   tree.link(device + "/device", pci);
   tree.file(device + "/node_type", "1: CA");
   tree.file(device + "/fw_ver", "28.39.1002");
+  tree.file(device + "/board_id", "MT_0000000838");
   const Port port;
   const std::string ports = device + "/ports/1";
   tree.file(ports + "/state", port.state);
@@ -156,6 +197,8 @@ void Machine::add_nic(const Way& way, int numa_node, const std::string& rdma_dev
   tree.file(net + "/mtu", "9000");
   tree.file(net + "/operstate", "up");
   tree.file(net + "/carrier", "1");
+  tree.file(net + "/flags", "0x1003");
+  tree.file(net + "/dev_port", "0");
   tree.file(net + "/ifindex", std::to_string(uverbs_ + 2));
 
   const std::string uverbs = fmt::format("uverbs{}", uverbs_++);
@@ -177,6 +220,40 @@ void Machine::add_nic(const Way& way, int numa_node, const std::string& rdma_dev
                                      .most_mtu = 4096}}});
 }
 
+void Machine::add_soft_device(const std::string& rdma_device, const std::string& node_type,
+                              const std::string& netdev, int netdev_mtu) {
+  const std::string net = "sys/devices/virtual/net/" + netdev;
+  tree.link("sys/class/net/" + netdev, net);
+  tree.file(net + "/mtu", std::to_string(netdev_mtu));
+  tree.file(net + "/operstate", "up");
+  tree.file(net + "/carrier", "1");
+  tree.file(net + "/flags", "0x1003");
+
+  const std::string device = "sys/devices/virtual/infiniband/" + rdma_device;
+  tree.link("sys/class/infiniband/" + rdma_device, device);
+  tree.file(device + "/node_type", node_type);
+  tree.file(device + "/parent", netdev);
+  const Port port{.rate = "2.5 Gb/sec (1X SDR)"};
+  tree.file(device + "/ports/1/state", port.state);
+  tree.file(device + "/ports/1/phys_state", port.physical_state);
+  tree.file(device + "/ports/1/link_layer", port.link_layer);
+  tree.file(device + "/ports/1/rate", port.rate);
+
+  const std::string uverbs = fmt::format("uverbs{}", uverbs_++);
+  tree.file("sys/class/infiniband_verbs/" + uverbs + "/ibdev", rdma_device);
+  tree.raw("dev/infiniband/" + uverbs, "");
+  add_gid(rdma_device, 1, "0000:0000:0000:0000:0000:ffff:0a4d:0001", "RoCE v2", netdev);
+  answers.rdma.push_back({.device = rdma_device,
+                          .fabric = "soft-roce",
+                          .open_errno = 0,
+                          .dmabuf_probe = EOPNOTSUPP,
+                          .ports = {{.number = 1,
+                                     .state = "ACTIVE",
+                                     .link_layer = "Ethernet",
+                                     .active_mtu = netdev_mtu >= 4176 ? 4096 : 1024,
+                                     .most_mtu = 4096}}});
+}
+
 void Machine::add_gid(const std::string& rdma_device, int index, const std::string& gid,
                       const std::string& type, const std::string& netdev) {
   const std::string port = "sys/class/infiniband/" + rdma_device;
@@ -189,6 +266,7 @@ void Machine::add_gid(const std::string& rdma_device, int index, const std::stri
 void Machine::add_nvidia_driver(bool open) {
   add_module("nvidia");
   tree.file("sys/module/nvidia/version", "580.95.05");
+  for (const char* node : {"nvidiactl", "nvidia-uvm"}) tree.raw(fmt::format("dev/{}", node), "");
   tree.file(
       "proc/driver/nvidia/version",
       fmt::format(

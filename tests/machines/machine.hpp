@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,18 @@ class Machine {
 
   /// sysfs's folder of a PCI function that was added.
   std::string folder_of(const std::string& address) const;
+  /// Of all functions that were added.
+  std::vector<std::string> addresses() const;
+
+  /// What the function's configuration space says from now on.
+  void change_config(const std::string& address, const std::function<void(PciConfig&)>& change);
+  /// Of every function users without rights see the first 64 bytes alone.
+  void hide_capabilities();
+  /// What the link of the function, at both of its ends, was trained to.
+  void train_link(const std::string& address, const std::string& speed, int width);
+  void add_to_iommu_group(const std::string& address, int group, const std::string& type);
+  /// A further line of the kernel log.
+  void log(const std::string& line);
 
   void add_numa_node(int node, const std::string& cores);
   /// Adds the function; its bridges too, where they are not there yet, with ACS off.
@@ -47,6 +61,9 @@ class Machine {
   void add_gpu(const Way& way, int numa_node, std::uint64_t bar1_bytes = std::uint64_t{256} << 30);
   /// A ConnectX-7 with one port, its netdev and device node, and libibverbs' answer for it.
   void add_nic(const Way& way, int numa_node, const std::string& rdma_device, const std::string& netdev);
+  /// A device of rdma_rxe ("1: CA") or siw ("4: RNIC") on a netdev without hardware, and libibverbs' answer.
+  void add_soft_device(const std::string& rdma_device, const std::string& node_type,
+                       const std::string& netdev, int netdev_mtu);
   void add_gid(const std::string& rdma_device, int index, const std::string& gid, const std::string& type,
                const std::string& netdev);
   /// NVIDIA's driver; its open kernel modules or the proprietary ones.
@@ -62,6 +79,7 @@ class Machine {
 
  private:
   std::vector<std::pair<std::string, std::string>> folders_;  // address, folder
+  std::map<std::string, PciConfig> configs_;                  // by address
   int uverbs_ = 0;
 };
 

@@ -7,7 +7,8 @@ namespace {
 constexpr std::size_t pcie_capability = 0x40;
 constexpr std::size_t first_extended_capability = 0x100;
 constexpr std::uint16_t pcie_capability_id = 0x10;
-constexpr std::uint32_t acs_capability_id = 0x000d;
+constexpr std::uint32_t acs_capability_id = 0x000d, ats_capability_id = 0x000f;
+constexpr std::size_t extended_capability_bytes = 0x10;  // more than either needs
 constexpr std::uint16_t every_acs_control = 0x5f;
 
 class Space {
@@ -40,11 +41,16 @@ std::string config_space(const PciConfig& config) {
   space.put8(pcie_capability, pcie_capability_id);
   space.put16(pcie_capability + 2, config.is_bridge ? 0x62 : 0x02);  // version 2; downstream port or endpoint
   space.put16(pcie_capability + 8, config.device_control);
-  if (config.acs_control) {
-    space.put32(first_extended_capability, 1u << 16 | acs_capability_id);
-    space.put16(first_extended_capability + 4, every_acs_control);
-    space.put16(first_extended_capability + 6, *config.acs_control);
-  }
+  std::size_t at = first_extended_capability;
+  const auto add = [&](std::uint32_t id, std::uint16_t capable, std::uint16_t control) {
+    const std::size_t next = at + extended_capability_bytes;
+    space.put32(at, static_cast<std::uint32_t>(next << 20) | 1u << 16 | id);
+    space.put16(at + 4, capable);
+    space.put16(at + 6, control);
+    at = next;
+  };
+  if (config.acs_control) add(acs_capability_id, every_acs_control, *config.acs_control);
+  if (config.ats_control) add(ats_capability_id, 0, *config.ats_control);
   return space.bytes();
 }
 

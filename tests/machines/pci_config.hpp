@@ -13,6 +13,7 @@ struct PciConfig {
   bool is_bridge = false;
   std::optional<std::uint16_t> acs_control = std::nullopt;  ///< absent: no ACS capability
   std::uint16_t device_control = 0;                         ///< PCIe capability; bit 4: relaxed ordering
+  std::optional<std::uint16_t> ats_control = std::nullopt;  ///< absent: no ATS capability
 };
 
 /// The 4096 bytes of sysfs's `config`, with a PCIe capability and, if asked for, one of ACS.

@@ -85,7 +85,7 @@ class VerbsTransfer : public NeedsRdma, public testing::WithParamInterface<Op> {
     const std::vector<Completion> sent = pair_->left.take(lanes);
     ASSERT_EQ(sent.size(), lanes);
     for (const Completion& c : sent) {
-      EXPECT_EQ(c.status, 0) << describe_status(c.status, c.vendor_error, false);
+      EXPECT_EQ(c.status, 0) << describe_status(c.status, {.vendor_error = c.vendor_error});
       EXPECT_EQ(c.kind, Completion::Kind::sent);
       EXPECT_EQ(c.id, 200 + c.lane);
     }
@@ -95,7 +95,7 @@ class VerbsTransfer : public NeedsRdma, public testing::WithParamInterface<Op> {
     const std::vector<Completion> received = pair_->right.take(lanes);
     ASSERT_EQ(received.size(), lanes);
     for (const Completion& c : received) {
-      EXPECT_EQ(c.status, 0) << describe_status(c.status, c.vendor_error, false);
+      EXPECT_EQ(c.status, 0) << describe_status(c.status, {.vendor_error = c.vendor_error});
       EXPECT_EQ(c.kind, Completion::Kind::received);
       EXPECT_EQ(c.id, 100 + c.lane);
       EXPECT_EQ(c.length, length);

@@ -1,37 +1,23 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "doctor/check.hpp"
 #include "machines/faults.hpp"
+#include "unit/machine_folder.hpp"
 
 namespace gdrbench::doctor {
 namespace {
 
-namespace fs = std::filesystem;
 using machines::Known;
-
-// Beside "ok", "check/cause".
-std::set<std::string> findings_of(const machines::Machine& made) {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("gdrbench-doctor-{}", getpid());
-  made.write(folder);
-  const topology::Root root(folder);
-  const Facts facts{.root = root, .machine = topology::read_machine(root), .answers = made.answers};
-  std::set<std::string> findings;
-  for (const Check* check : checks())
-    for (const Finding& finding : check->run(*check, facts))
-      if (finding.verdict != Verdict::ok) findings.insert(finding.check + "/" + finding.cause);
-  fs::remove_all(folder);
-  return findings;
-}
 
 class KnownMachine : public testing::TestWithParam<Known> {};
 
 TEST_P(KnownMachine, has_these_findings_and_no_other) {
-  EXPECT_EQ(findings_of(GetParam().make()), GetParam().findings);
+  const TestFolder folder;
+  const machines::Machine made = GetParam().make();
+  made.write(folder.path());
+  EXPECT_EQ(findings_of(facts_in(folder.path(), made.answers)), GetParam().findings);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KnownMachine, testing::ValuesIn(machines::known_machines()),

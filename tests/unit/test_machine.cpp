@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -148,6 +149,15 @@ TEST_F(MadeMachine, may_have_neither_gpu_nor_nic) {
   EXPECT_THAT(machine.gpus, IsEmpty());
   EXPECT_THAT(machine.nics, IsEmpty());
   EXPECT_EQ(machine.cores, "0-3");
+}
+
+// hwloc would wait for somebody to write into it.
+TEST_F(MadeMachine, with_a_pipe_in_place_of_a_file_is_not_waited_for) {
+  machines::dgx().write(folder_);
+  const std::filesystem::path file = folder_ / "sys/devices/system/node/node1/cpumap";
+  std::filesystem::remove(file);
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  EXPECT_THAT(read_machine(Root(folder_)).gpus, IsEmpty());
 }
 
 TEST_F(MadeMachine, of_sixteen_gpus_and_nics_is_read_well_within_a_second) {

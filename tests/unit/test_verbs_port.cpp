@@ -150,38 +150,5 @@ TEST_F(Sysfs, TellsWhyThereIsNoDevice) {
   EXPECT_TRUE(reason_has("provider")) << absence_reason(root_);
 }
 
-TEST(VerbsErrors, NameErrnoAndUsualCause) {
-  try {
-    check_returned(-ETIMEDOUT, Step::modify_queue_pair, "move queue pair 17 on mlx5_0 to RTR");
-    FAIL() << "nothing was thrown";
-  } catch (const SystemError& error) {
-    EXPECT_EQ(error.code(), ETIMEDOUT);
-    const std::string text = error.what();
-    EXPECT_TRUE(text.starts_with("move queue pair 17 on mlx5_0 to RTR: ETIMEDOUT")) << text;
-    EXPECT_NE(text.find("GID"), std::string::npos) << text;
-  }
-}
-
-TEST(VerbsErrors, EachConventionIsTold) {
-  EXPECT_NO_THROW(check_returned(0, Step::create, ""));
-  EXPECT_NO_THROW(check_negative(0, Step::connect, ""));
-  EXPECT_NO_THROW(check_negative(1, Step::connect, ""));
-  errno = ENOMEM;
-  EXPECT_THROW(check_negative(-1, Step::connect, ""), SystemError);
-  EXPECT_THROW(check_pointer(static_cast<int*>(nullptr), Step::create, ""), SystemError);
-  EXPECT_THROW(check_returned(EINVAL, Step::create, ""), SystemError);
-}
-
-TEST(VerbsErrors, RegistrationFailuresCarryTheirOwnCauses) {
-  const auto has = [](Step step, int code, const char* part) {
-    return hint(step, code).find(part) != std::string::npos;
-  };
-  EXPECT_TRUE(has(Step::register_gpu_memory, EFAULT, "nvidia-peermem"));
-  EXPECT_FALSE(has(Step::register_host_memory, EFAULT, "nvidia-peermem"));
-  EXPECT_TRUE(has(Step::register_host_memory, ENOMEM, "locked-memory limit"));
-  EXPECT_TRUE(has(Step::register_gpu_memory, EPROTONOSUPPORT, "kernel"));
-  EXPECT_TRUE(has(Step::register_gpu_memory, EOPNOTSUPP, "provider"));
-}
-
 }  // namespace
 }  // namespace gdrbench::verbs

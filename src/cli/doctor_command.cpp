@@ -1,0 +1,279 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <optional>
+
+#include "cli/address.hpp"
+#include "cli/commands.hpp"
+#include "cli/doctor_facts.hpp"
+#include "cli/doctor_transfers.hpp"
+#include "cli/fabric.hpp"
+#include "cli/key.hpp"
+#include "cli/results.hpp"
+#include "doctor/anonymise.hpp"
+#include "doctor/counters.hpp"
+#include "doctor/diagnosis.hpp"
+#include "doctor/ends.hpp"
+#include "doctor/explain.hpp"
+#include "doctor/record.hpp"
+#include "doctor/report.hpp"
+#include "gdrbench/error.hpp"
+#include "gdrbench/session.hpp"
+#include "gdrbench/size.hpp"
+#include "report/doctor_text.hpp"
+
+namespace gdrbench::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Flags {
+  std::string host, key_file, fabric = "auto", device, peer_device, size = "64M";
+  std::string snapshot, record;
+  std::vector<std::string> checks;
+  int port = 0;
+  std::optional<int> gpu, peer_gpu;
+  bool loopback = false, no_probes = false, json = false, verbose = false, strict = false;
+  bool list = false, explain = false, facts_for_peer = false;
+};
+
+// What both ends show, and what went wrong on the way to it.
+struct Visit {
+  doctor::Report report;
+  std::exception_ptr failure;
+};
+
+void check_usage(const Flags& flags) {
+  if (flags.loopback && !flags.host.empty())
+    throw UsageError(fmt::format("--loopback has no other end: leave it or '{}' out", flags.host));
+  if (flags.loopback && flags.no_probes)
+    throw UsageError("--loopback asks for transfers and --no-probes for none: leave one out");
+  if (!flags.snapshot.empty() && (!flags.host.empty() || flags.loopback))
+    throw UsageError(
+        "--snapshot looks at a recording, which has no other end: leave the host and --loopback out");
+  if (flags.host.empty() && (flags.port != 0 || !flags.key_file.empty()))
+    throw UsageError("--port and --key-file name a server: give its host");
+  if (flags.port != 0 && (flags.port < 1 || flags.port > 65535))
+    throw UsageError(fmt::format("--port {}: ports are 1 to 65535", flags.port));
+  if (!flags.record.empty()) doctor::RecordedTree::require_free(flags.record);
+}
+
+// The doctor looks at what the kernel offers: softverbs stands in for nothing unless it is asked for.
+void prepare_fabric(const Flags& flags, const Invocation& invocation) {
+  const std::optional<FabricKind> fabric = read_fabric(flags.fabric);
+  if (fabric == FabricKind::softverbs)
+    provide_fabric({.fabric = fabric, .devices = {flags.device, flags.peer_device}}, invocation.argv);
+}
+
+ConnectOptions connect_options(const Flags& flags) {
+  ConnectOptions connect;
+  const HostPort address =
+      parse_host(flags.host, flags.port != 0 ? static_cast<std::uint16_t>(flags.port) : default_port);
+  connect.host = address.host;
+  connect.port = address.port;
+  connect.key = read_key(flags.key_file);
+  return connect;
+}
+
+TransferRequest transfer_request(const Flags& flags) {
+  TransferRequest request;
+  request.loopback = flags.host.empty();
+  if (!request.loopback) request.connect = connect_options(flags);
+  request.measure.fabric = read_fabric(flags.fabric);
+  request.measure.device = flags.device;
+  request.measure.peer_device = flags.peer_device;
+  request.measure.gpu = flags.gpu;
+  request.measure.peer_gpu = flags.peer_gpu;
+  request.measure.loopback = request.loopback;
+  return request;
+}
+
+std::string this_host() {
+  char name[256] = "this host";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+doctor::EndReport end_report(const doctor::Facts& facts, const std::vector<const doctor::Check*>& checks,
+                             const std::string& host, const std::string& source) {
+  doctor::EndReport end{.host = host,
+                        .source = source,
+                        .summary = "",
+                        .findings = doctor::run_checks(facts, checks),
+                        .probes = facts.answers.probes};
+  end.summary = doctor::summarise(facts, end.findings);
+  return end;
+}
+
+void record_to(const std::string& folder, const doctor::Facts& facts) {
+  const doctor::RecordedTree tree =
+      doctor::anonymise(doctor::record(facts.root, facts.answers), doctor::names_of_this_machine());
+  tree.write(folder);
+  fmt::print(stderr,
+             "gdrbench: recorded {} files into {}; look at its README before you pass it on\n"
+             "  gdrbench doctor --snapshot {} shows what it tells\n",
+             tree.entries().size(), folder, folder);
+}
+
+// Tries transfers, and samples the ports' counters around them.
+std::string try_transfers(const Flags& flags, doctor::Facts& facts,
+                          std::vector<doctor::ProbeAnswer>& probes) {
+  facts.answers.counters_before = doctor::read_counters(facts.root);
+  TransferAnswers tried = probe_transfers(transfer_request(flags));
+  facts.answers.counters_after = doctor::read_counters(facts.root);
+  std::move(tried.probes.begin(), tried.probes.end(), std::back_inserter(probes));
+  return tried.peer_lost;
+}
+
+Visit examine_one(const Flags& flags, const std::vector<const doctor::Check*>& checks) {
+  const std::uint64_t size = parse_size(flags.size);
+  Visit visit;
+  doctor::Facts facts;
+  if (!flags.snapshot.empty()) {
+    facts = facts_of_snapshot(flags.snapshot, size);
+  } else {
+    facts = facts_of_this_machine({.size_bytes = size, .probes = !flags.no_probes});
+    if (!flags.no_probes) try_transfers(flags, facts, facts.answers.probes);
+  }
+  if (!flags.record.empty()) record_to(flags.record, facts);
+  const bool is_recorded = !flags.snapshot.empty();
+  visit.report.ends.push_back(end_report(facts, checks, is_recorded ? flags.snapshot : this_host(),
+                                         is_recorded ? "snapshot" : "this machine"));
+  return visit;
+}
+
+// What transfers between the ends show; findings of either end may explain it.
+std::vector<doctor::Finding> findings_of_transfers(const std::vector<doctor::ProbeAnswer>& probes,
+                                                   const doctor::Report& report,
+                                                   const std::vector<const doctor::Check*>& checks) {
+  doctor::Facts facts;
+  facts.answers.probes = probes;
+  std::vector<const doctor::Check*> of_probes;
+  std::copy_if(checks.begin(), checks.end(), std::back_inserter(of_probes),
+               [](const doctor::Check* check) { return check->layer == doctor::Layer::probe; });
+  std::vector<doctor::Finding> findings = doctor::run_checks(facts, of_probes);
+  std::vector<doctor::Finding> causes;
+  for (const doctor::EndReport& end : report.ends)
+    causes.insert(causes.end(), end.findings.begin(), end.findings.end());
+  causes.insert(causes.end(), report.between.begin(), report.between.end());
+  doctor::explain_probes(findings, causes);
+  return findings;
+}
+
+Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& checks) {
+  const FactsRequest request{.size_bytes = parse_size(flags.size), .probes = !flags.no_probes};
+  const ConnectOptions connect = connect_options(flags);
+  Visit visit;
+  const json told = [&] {
+    Session session(connect);
+    return session.examine(to_json(request));
+  }();
+  doctor::Facts here = facts_of_this_machine(request);
+  std::optional<doctor::EndReport> other;
+  std::vector<doctor::ProbeAnswer> transfers;
+  try {
+    const PeerFacts there(told, request.size_bytes);
+    other = end_report(there.facts(), checks, told.value("host", flags.host),
+                       fmt::format("responder {}:{}", connect.host, connect.port));
+    visit.report.between = doctor::compare_ends(here, there.facts());
+    if (!flags.no_probes)
+      if (const std::string lost = try_transfers(flags, here, transfers); !lost.empty()) throw PeerLost(lost);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error&) {
+    visit.failure = std::current_exception();  // what was found before is shown
+  }
+  if (!flags.record.empty()) record_to(flags.record, here);
+  visit.report.ends.push_back(end_report(here, checks, this_host(), "this machine"));
+  if (other) visit.report.ends.push_back(*other);
+  const std::vector<doctor::Finding> found = findings_of_transfers(transfers, visit.report, checks);
+  visit.report.between.insert(visit.report.between.end(), found.begin(), found.end());
+  return visit;
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  const bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? std::clamp<std::size_t>(size.ws_col, 40, 160) : 100;
+}
+
+void print_report(const doctor::Report& report, const Flags& flags) {
+  const bool colours = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  const std::string text =
+      flags.json ? doctor::to_json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n"
+                 : report::doctor_text(
+                       report, {.width = terminal_width(), .colours = colours, .verbose = flags.verbose});
+  fmt::print("{}", text);
+  if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the report to standard output");
+}
+
+int print_text(const std::string& text) {
+  fmt::print("{}", text);
+  if (std::fflush(stdout) != 0) throw SystemError(errno, "writing to standard output");
+  return static_cast<int>(ExitStatus::done);
+}
+
+std::string list_of_checks(const std::vector<const doctor::Check*>& checks) {
+  std::string text;
+  for (const doctor::Check* check : checks) text += fmt::format("{:<20} {}\n", check->name, check->question);
+  return text;
+}
+
+int run_doctor(const Flags& flags, const Invocation& invocation) {
+  const std::vector<const doctor::Check*> checks = doctor::select_checks(flags.checks);
+  if (flags.list) return print_text(list_of_checks(checks));
+  if (flags.explain) return print_text(doctor::explain_checks());
+  check_usage(flags);
+  const std::uint64_t size = parse_size(flags.size);
+  prepare_fabric(flags, invocation);
+  if (flags.facts_for_peer) return print_facts_for_peer({.size_bytes = size, .probes = !flags.no_probes});
+
+  Visit visit = flags.host.empty() ? examine_one(flags, checks) : examine_both(flags, checks);
+  visit.report.command = invocation.text;
+  visit.report.strict = flags.strict;
+  print_report(visit.report, flags);
+  if (visit.failure) std::rethrow_exception(visit.failure);
+  return static_cast<int>(doctor::exit_status(visit.report));
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("doctor", "Why gdr is missing or slow on this node, or between two, and what to do");
+  command->add_option("host", flags->host,
+                      "The other node, where `gdrbench serve` runs; else this node alone");
+  command->add_flag("--loopback", flags->loopback, "This node alone, as without a host");
+  command->add_option("--port", flags->port, "TCP port of the server");
+  command->add_option("--key-file", flags->key_file, "File with the server's key (else GDRBENCH_KEY)");
+  command->add_option("--check", flags->checks, "Only these checks: NAME[,NAME]")->delimiter(',');
+  command->add_flag("--list", flags->list, "List the checks");
+  command->add_flag("--explain", flags->explain, "What each check can find and what to do, as Markdown");
+  command->add_option("--size", flags->size, "GPU memory that is to be registered at once")
+      ->capture_default_str();
+  command->add_flag("--no-probes", flags->no_probes, "Register and transfer nothing");
+  command->add_option("--fabric", flags->fabric, "What probes run on: auto, hardware, soft-roce or softverbs")
+      ->capture_default_str();
+  command->add_option("--device", flags->device, "RDMA device for the transfers");
+  command->add_option("--peer-device", flags->peer_device, "RDMA device of the other end");
+  command->add_option("--gpu", flags->gpu, "GPU for the transfers");
+  command->add_option("--peer-gpu", flags->peer_gpu, "GPU of the other end");
+  command->add_option("--snapshot", flags->snapshot, "Look at a recorded machine instead of this one");
+  command->add_option("--record", flags->record,
+                      "Record this machine into a new folder, without names, addresses and serial numbers");
+  command->add_flag("--json", flags->json, "The report as JSON");
+  command->add_flag("--verbose", flags->verbose, "Show what is all right too, and all evidence");
+  command->add_flag("--strict", flags->strict, "Exit with status 1 for warnings too");
+  command->add_flag("--facts-for-peer", flags->facts_for_peer)->group("");
+  command->footer("Exit status: 0 nothing failed, 1 something did, 2 bad usage, 4 the peer was lost.");
+  command->callback([=, &chosen] { chosen = [=] { return run_doctor(*flags, invocation); }; });
+}
+
+}  // namespace gdrbench::cli

@@ -1,0 +1,142 @@
+#include "cli/doctor_transfers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "benchmarks/transfer_probes.hpp"
+#include "cli/loopback.hpp"
+#include "doctor/probe_error.hpp"
+#include "doctor/steps.hpp"
+#include "gdrbench/error.hpp"
+
+namespace gdrbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using benchmarks::TransferProbe;
+using nlohmann::json;
+
+// A session's own limits are shorter.
+constexpr auto patience = 60s;
+
+bool has_usable_device(const json& end) {
+  const json& devices = end.at("rdma").at("devices");
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const json& device) { return device.at("unusable").get<std::string>().empty(); });
+}
+
+// One path was asked for: that none of those can run is said already.
+std::string reason_of(const Unavailable& fault) {
+  const std::string text = fault.what();
+  constexpr std::string_view head = "none of the paths asked for can run: ";
+  return text.starts_with(head) ? text.substr(head.size()) : text;
+}
+
+// The child's visit to the other end, begun by its first step.
+class Visit {
+ public:
+  explicit Visit(const TransferRequest& request) : request_(request) {}
+
+  json run(const TransferProbe& probe) {
+    if (!lost_.empty()) return {{"lost", lost_}};
+    try {
+      begin();
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const Error& fault) {  // it answered a moment ago
+      return lose(fault.what());
+    }
+    try {
+      const benchmarks::TransferOutcome used =
+          benchmarks::run_transfer(*session_, this_end_, probe, request_.measure);
+      return {{"outcome", "passed"}, {"device", used.device}, {"gpu", used.gpu}};
+    } catch (const PeerLost& fault) {
+      return lose(fault.what());
+    } catch (const Unavailable& fault) {
+      const bool was_tried =
+          !uses_verbs(probe.path) || (has_usable_device(this_end_) && has_usable_device(session_->peer()));
+      return {{"outcome", was_tried ? "failed" : "not run"}, {"text", reason_of(fault)}};
+    }
+  }
+
+  /// Says good-bye: a process of its own ends without its destructors.
+  void leave() {
+    session_.reset();
+    responder_.reset();
+  }
+
+ private:
+  void begin() {
+    if (session_) return;
+    ConnectOptions connect = request_.connect;
+    if (request_.loopback) {
+      responder_.emplace();
+      connect = {};
+      connect.port = responder_->port();
+      connect.key = responder_->key();
+    }
+    session_.emplace(connect);
+    this_end_ = describe_this_end();
+  }
+
+  // A responder of our own that is gone was taken down by a driver. Another can be forked only by a process
+  // that has used no device.
+  json lose(const std::string& why) {
+    if (request_.loopback) throw doctor::EndOfProcess{{{"outcome", "crashed"}, {"text", why}}};
+    lost_ = why;
+    return {{"lost", lost_}};
+  }
+
+  const TransferRequest& request_;
+  std::optional<LoopbackResponder> responder_;
+  std::optional<Session> session_;
+  json this_end_;
+  std::string lost_;
+};
+
+std::string text_in(const json& answer, const char* key) {
+  const auto found = answer.is_object() ? answer.find(key) : answer.end();
+  return found != answer.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+}  // namespace
+
+TransferAnswers probe_transfers(const TransferRequest& request) {
+  const std::vector<TransferProbe> planned = benchmarks::transfer_probes();
+  const auto visit = std::make_shared<Visit>(request);
+  std::vector<std::function<json()>> steps;
+  steps.reserve(planned.size());
+  for (std::size_t i = 0; i < planned.size(); ++i)
+    steps.emplace_back([=, probe = planned[i], is_last = i + 1 == planned.size()] {
+      json answer = visit->run(probe);
+      if (is_last) visit->leave();
+      return answer;
+    });
+  const std::vector<doctor::StepResult> results = doctor::run_steps(steps, patience);
+
+  TransferAnswers answers;
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    const doctor::StepResult& result = results[i];
+    doctor::ProbeAnswer probe{.what = fmt::format("transfer {} {} {}", to_string(planned[i].path),
+                                                  to_string(planned[i].op), to_string(planned[i].direction)),
+                              .device = text_in(result.answer, "device"),
+                              .gpu = text_in(result.answer, "gpu"),
+                              .outcome = text_in(result.answer, "outcome"),
+                              .text = ""};
+    std::string error = result.end == doctor::End::finished ? text_in(result.answer, "text") : result.text;
+    if (probe.outcome.empty()) probe.outcome = doctor::outcome(result.end);
+    if (const std::string lost = text_in(result.answer, "lost"); !lost.empty()) {
+      probe.outcome = "not run";
+      error = lost;
+      answers.peer_lost = lost;
+    }
+    doctor::set_error(probe, error);
+    answers.probes.push_back(std::move(probe));
+  }
+  return answers;
+}
+
+}  // namespace gdrbench::cli

@@ -1,0 +1,252 @@
+#include "doctor/anonymise.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+
+#include "topology/root.hpp"
+
+namespace gdrbench::doctor {
+namespace {
+
+bool is_hex(char c) {
+  return std::isxdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0;
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+std::vector<std::string> groups_of(std::string_view text) {
+  std::vector<std::string> groups(1);
+  for (const char c : text)
+    if (c == ':')
+      groups.emplace_back();
+    else
+      groups.back() += c;
+  return groups;
+}
+
+bool all_of_size(const std::vector<std::string>& groups, std::size_t size) {
+  return std::all_of(groups.begin(), groups.end(), [size](const std::string& group) {
+    return group.size() == size && std::all_of(group.begin(), group.end(), is_hex);
+  });
+}
+
+bool is_empty_or_broadcast(std::string_view address) {
+  return address.find_first_not_of("0:") == std::string_view::npos ||
+         lower(address).find_first_not_of("f:") == std::string::npos;
+}
+
+// The last bytes of an address that stand for a number.
+std::string hex_groups(unsigned number, std::size_t groups, std::size_t digits, const char* first) {
+  std::string text(first);
+  for (std::size_t group = 1; group < groups; ++group) {
+    const std::size_t shift = (groups - 1 - group) * digits * 4;
+    const unsigned part = shift < 32 ? number >> shift & ((1U << digits * 4) - 1) : 0;
+    text += fmt::format(":{:0{}x}", part, digits);
+  }
+  return text;
+}
+
+}  // namespace
+
+PrivateNames names_of_this_machine() {
+  PrivateNames names;
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) == 0) names.hosts.emplace_back(host.data());
+  for (const char* file : {"etc/hostname", "etc/mailname"})
+    names.hosts.push_back(topology::Root().read(file, 256).text);
+  for (const char* variable : {"USER", "LOGNAME", "SUDO_USER"})
+    if (const char* value = std::getenv(variable)) names.users.emplace_back(value);
+  if (const passwd* entry = getpwuid(getuid())) names.users.emplace_back(entry->pw_name);
+  return names;
+}
+
+Anonymiser::Anonymiser(const PrivateNames& names) {
+  for (const std::string& host : names.hosts) {
+    const std::size_t dot = host.find('.');
+    add_name(host, "host1");
+    add_name(host.substr(0, dot), "host1");
+    if (dot != std::string::npos) add_name(host.substr(dot + 1), "example.org");
+  }
+  for (const std::string& user : names.users) add_name(user, "user1");
+  std::sort(names_.begin(), names_.end(),
+            [](const Name& a, const Name& b) { return a.lower.size() > b.lower.size(); });
+}
+
+void Anonymiser::add_name(const std::string& name, const std::string& stand_in) {
+  const std::string known = lower(name);
+  constexpr std::array everybodys = {"", "localhost", "localdomain", "root", "(none)"};
+  if (std::find(everybodys.begin(), everybodys.end(), known) != everybodys.end()) return;
+  names_.push_back({known, stand_in});
+  // As the device mapper writes it.
+  std::string doubled;
+  for (const char c : known) doubled += c == '-' ? "--" : std::string(1, c);
+  if (doubled != known) names_.push_back({doubled, stand_in});
+}
+
+unsigned Anonymiser::number(const std::string& kind, const std::string& original) {
+  auto& known = seen_[kind];
+  return known.try_emplace(lower(original), static_cast<unsigned>(known.size()) + 1).first->second;
+}
+
+std::string Anonymiser::replace(std::string_view text, bool with_ipv4) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const bool begins = at == 0 || !is_word(text[at - 1]);
+    const Match found = begins ? match(text, at, with_ipv4) : Match{};
+    if (found.length > 0) {
+      result += found.stand_in;
+      at += found.length;
+    } else {
+      result += text[at++];
+    }
+  }
+  return result;
+}
+
+Anonymiser::Match Anonymiser::match(std::string_view text, std::size_t at, bool with_ipv4) {
+  const std::string_view rest = text.substr(at);
+  if (Match found = match_name(text, at); found.length > 0) return found;
+  if (Match found = match_uuid(rest); found.length > 0) return found;
+  if (at == 0 || text[at - 1] != ':')
+    if (Match found = match_colons(rest); found.length > 0) return found;
+  if (Match found = match_device_name(rest); found.length > 0) return found;
+  if (with_ipv4 && (at == 0 || text[at - 1] != '.')) return match_ipv4(rest);
+  return {};
+}
+
+Anonymiser::Match Anonymiser::match_name(std::string_view text, std::size_t at) const {
+  for (const Name& name : names_) {
+    const std::size_t size = name.lower.size();
+    if (text.size() - at < size || lower(text.substr(at, size)) != name.lower) continue;
+    if (at + size < text.size() && is_word(text[at + size])) continue;
+    return {size, name.stand_in};
+  }
+  return {};
+}
+
+Anonymiser::Match Anonymiser::match_uuid(std::string_view text) {
+  constexpr std::string_view shape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  if (text.size() < shape.size() || (text.size() > shape.size() && is_word(text[shape.size()]))) return {};
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] == '-' ? text[i] != '-' : !is_hex(text[i])) return {};
+  return {shape.size(), fmt::format("00000000-0000-4000-8000-{:012x}",
+                                    number("uuid", std::string(text.substr(0, shape.size()))))};
+}
+
+Anonymiser::Match Anonymiser::match_colons(std::string_view text) {
+  std::size_t length = 0;
+  while (length < text.size() && (is_hex(text[length]) || text[length] == ':' || text[length] == '.'))
+    ++length;
+  if (length < text.size() && is_word(text[length])) return {};
+  // The end of a sentence, or what follows an address.
+  while (length > 0 &&
+         (text[length - 1] == '.' || (text[length - 1] == ':' && !text.substr(0, length).ends_with("::"))))
+    --length;
+  const std::string address(text.substr(0, length));
+  if (std::count(address.begin(), address.end(), ':') < 2) return {};
+  const std::vector<std::string> groups = groups_of(address);
+  if (is_empty_or_broadcast(address)) return {length, address};
+  if (all_of_size(groups, 2) && (groups.size() == 6 || groups.size() == 8 || groups.size() == 20))
+    return {length, hex_groups(number("mac", address), groups.size(), 2, "02")};
+  if (all_of_size(groups, 4) && groups.size() == 4)
+    return {length, hex_groups(number("guid", address), 4, 4, "0200")};
+  in6_addr parsed{};
+  if (inet_pton(AF_INET6, address.c_str(), &parsed) != 1) return {};
+  return {length, ipv6(address, all_of_size(groups, 4))};
+}
+
+Anonymiser::Match Anonymiser::match_ipv4(std::string_view text) {
+  std::size_t length = 0;
+  while (length < text.size() &&
+         (std::isdigit(static_cast<unsigned char>(text[length])) != 0 || text[length] == '.'))
+    ++length;
+  while (length > 0 && text[length - 1] == '.') --length;
+  if (length < text.size() && is_word(text[length])) return {};
+  const std::string address(text.substr(0, length));
+  in_addr parsed{};
+  if (inet_pton(AF_INET, address.c_str(), &parsed) != 1) return {};
+  return {length, ipv4(address)};
+}
+
+// Interfaces that udev names by their address: "enx001122334455".
+Anonymiser::Match Anonymiser::match_device_name(std::string_view text) {
+  for (const std::string_view prefix : {"enx", "wlx", "ibx", "rocex", "iwx"}) {
+    if (!text.starts_with(prefix)) continue;
+    std::size_t length = prefix.size();
+    while (length < text.size() && is_hex(text[length])) ++length;
+    const std::size_t digits = length - prefix.size();
+    if (digits < 12 || (length < text.size() && is_word(text[length]))) continue;
+    const std::string address(text.substr(prefix.size(), digits));
+    return {length, fmt::format("{}{:0{}x}", prefix, 0x020000000000 + number("name", address), digits)};
+  }
+  return {};
+}
+
+std::string Anonymiser::ipv4(const std::string& address) {
+  in_addr parsed{};
+  inet_pton(AF_INET, address.c_str(), &parsed);
+  const std::uint32_t value = ntohl(parsed.s_addr);
+  const std::uint32_t top = value >> 24;
+  // This host, loopback, netmasks, multicast and broadcast tell nothing.
+  if (top == 0 || top == 127 || top >= 224) return address;
+  struct Range {
+    std::uint32_t net;
+    int bits;
+  };
+  // RFC 1918, 3927, 6598; all others become addresses of RFC 2544's network for benchmarks.
+  constexpr Range kept[] = {
+      {0x0a000000, 8}, {0xac100000, 12}, {0xc0a80000, 16}, {0xa9fe0000, 16}, {0x64400000, 10}};
+  std::uint32_t net = 0xc6120000;
+  for (const Range& range : kept)
+    if (value >> (32 - range.bits) == range.net >> (32 - range.bits)) net = range.net;
+  const std::uint32_t stand_in = net + 256 + number(fmt::format("ipv4 {:x}", net), address);
+  return fmt::format("{}.{}.{}.{}", stand_in >> 24, stand_in >> 16 & 255, stand_in >> 8 & 255,
+                     stand_in & 255);
+}
+
+std::string Anonymiser::ipv6(const std::string& address, bool in_full) {
+  in6_addr parsed{};
+  inet_pton(AF_INET6, address.c_str(), &parsed);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  std::uint8_t* const bytes = parsed.s6_addr;
+  if (IN6_IS_ADDR_LOOPBACK(&parsed) || IN6_IS_ADDR_UNSPECIFIED(&parsed) || bytes[0] == 0xff) return address;
+  // By its value: one address has many spellings.
+  inet_ntop(AF_INET6, bytes, text.data(), text.size());
+  const std::string original = text.data();
+  if (IN6_IS_ADDR_V4MAPPED(&parsed)) {
+    inet_ntop(AF_INET, bytes + 12, text.data(), text.size());
+    inet_pton(AF_INET, ipv4(text.data()).c_str(), bytes + 12);
+  } else {
+    const bool link_local = bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80;
+    const bool unique_local = (bytes[0] & 0xfe) == 0xfc;
+    const char* const net = link_local ? "fe80::" : unique_local ? "fd00::" : "2001:db8::";
+    const unsigned which = number(fmt::format("ipv6 {}", net), original);
+    inet_pton(AF_INET6, net, bytes);
+    for (std::size_t i = 0; i < 4; ++i) bytes[15 - i] = static_cast<std::uint8_t>(which >> 8 * i);
+  }
+  if (!in_full) return inet_ntop(AF_INET6, bytes, text.data(), text.size());
+  std::string full;
+  for (std::size_t i = 0; i < 16; i += 2)
+    full += fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", bytes[i], bytes[i + 1]);
+  return full;
+}
+
+}  // namespace gdrbench::doctor

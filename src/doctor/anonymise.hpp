@@ -1,0 +1,64 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/answers.hpp"
+#include "doctor/recorded_tree.hpp"
+
+namespace gdrbench::doctor {
+
+/// Who must not be told.
+struct PrivateNames {
+  std::vector<std::string>
+      hosts;  ///< "node-b.cluster.example.com"; its first label and its domain go with it
+  std::vector<std::string> users;
+};
+
+/// Names of this machine, and of those who may be at work on it.
+PrivateNames names_of_this_machine();
+
+/// Replaces host and user names, IP addresses and GIDs, MAC addresses, GUIDs and UUIDs. The same is always
+/// replaced by the same, different ones by different ones; addresses keep their kind: link-local, private,
+/// IPv4-mapped, global.
+class Anonymiser {
+ public:
+  explicit Anonymiser(const PrivateNames& names);
+
+  std::string text(std::string_view text) { return replace(text, true); }
+  /// The same, but four numbers with dots between them are a version.
+  std::string text_with_versions(std::string_view text) { return replace(text, false); }
+
+ private:
+  struct Name {
+    std::string lower;
+    std::string stand_in;
+  };
+  struct Match {
+    std::size_t length = 0;  ///< 0: none
+    std::string stand_in;
+  };
+  void add_name(const std::string& name, const std::string& stand_in);
+  std::string replace(std::string_view text, bool with_ipv4);
+  Match match(std::string_view text, std::size_t at, bool with_ipv4);
+  Match match_name(std::string_view text, std::size_t at) const;
+  Match match_uuid(std::string_view text);
+  Match match_colons(std::string_view text);
+  Match match_ipv4(std::string_view text);
+  Match match_device_name(std::string_view text);
+  std::string ipv4(const std::string& address);
+  std::string ipv6(const std::string& address, bool in_full);
+  /// Which one it is among those of its kind, from 1 on.
+  unsigned number(const std::string& kind, const std::string& original);
+
+  std::vector<Name> names_;
+  std::map<std::string, std::map<std::string, unsigned>> seen_;
+};
+
+/// All of a recording, its paths and links too; serial numbers and what else identifies hardware go as well.
+/// The kernel's command line keeps only the parameters that checks may ask for.
+RecordedTree anonymise(const RecordedTree& tree, const PrivateNames& names);
+
+}  // namespace gdrbench::doctor

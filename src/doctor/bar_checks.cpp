@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "doctor/check_list.hpp"
+#include "doctor/evidence.hpp"
+#include "doctor/host.hpp"
+#include "gdrbench/size.hpp"
+
+namespace gdrbench::doctor {
+namespace {
+
+constexpr std::uint64_t classic_bar1_bytes = std::uint64_t{256} << 20;  // without a resizable BAR
+constexpr std::uint64_t reach_bytes = std::uint64_t{56} << 40;
+
+constexpr Cause bar1_causes[] = {
+    {"ok", Verdict::ok, "BAR1 is larger than what is to be registered."},
+    {"too_small", Verdict::fail,
+     "BAR1, the window through which a NIC reaches this GPU's memory, is smaller than the memory to be "
+     "registered at once: ibv_reg_mr fails with EFAULT or ENOMEM.",
+     "register less at once (smaller --sizes and --depth), or turn \"Above 4G Decoding\" and \"Resizable "
+     "BAR\" "
+     "on in the BIOS and set NVreg_EnableResizableBar=1 (options nvidia … in /etc/modprobe.d/nvidia.conf), "
+     "where the GPU can; a T4 cannot",
+     "some BIOSes do not boot with a BAR of that size; keep a way back"},
+    {"small", Verdict::info,
+     "BAR1 is 256 MiB or less: no more of this GPU's memory can be registered at a time, over all "
+     "processes."},
+    {"unassigned", Verdict::fail,
+     "BAR1 has no address: BIOS and kernel found no room for it, and NVIDIA's driver cannot use the GPU.",
+     "turn \"Above 4G Decoding\" on in the BIOS; otherwise boot with pci=realloc",
+     "pci=realloc moves other devices as well; some then lack room"},
+    {"unknown", Verdict::unknown, "The size of BAR1 cannot be seen.",
+     "sudo lspci -vv -s {}: the larger of the first two memory regions; nvidia-smi -q -d MEMORY has it as "
+     "BAR1"},
+};
+
+constexpr Cause placement_causes[] = {
+    {"ok", Verdict::ok, "BAR1 lies where NICs reach it."},
+    {"above_56_tb", Verdict::warn,
+     "BAR1 lies above 56 TB, which not every platform and NIC reaches: transfers of GPU memory then fail "
+     "with "
+     "status 4 and vendor error 0x51.",
+     "if transfers fail: lower \"MMIO High Base\" in the BIOS below 56 TB; gdrbench doctor tries one, and is "
+     "silent here where it passes",
+     "needs a reboot"},
+};
+
+struct Window {
+  std::uint64_t begin = 0, last = 0, flags = 0;
+
+  bool is_assigned() const {
+    constexpr std::uint64_t has_no_address = 0x20000000;  // IORESOURCE_UNSET
+    return last != 0 && (flags & has_no_address) == 0;
+  }
+  std::uint64_t size() const { return is_assigned() ? last - begin + 1 : 0; }
+};
+
+// A line of sysfs's `resource`: first address, last address, flags.
+bool parse(std::string_view line, Window& window) {
+  for (std::uint64_t* const value : {&window.begin, &window.last, &window.flags}) {
+    const std::size_t digits = line.find("0x");
+    if (digits == std::string_view::npos) return false;
+    line.remove_prefix(digits + 2);
+    const auto [end, fault] = std::from_chars(line.data(), line.data() + line.size(), *value, 16);
+    if (fault != std::errc{}) return false;
+    line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+  }
+  return window.last == 0 || (window.last >= window.begin && window.last - window.begin < ~std::uint64_t{0});
+}
+
+// The second memory window. It is line 2, except where the first is a 64-bit one as well (Hopper and later)
+// and so takes two lines.
+std::optional<Window> bar1(const topology::Root& root, const std::string& address) {
+  constexpr std::uint64_t is_64_bit = 0x00100000;  // IORESOURCE_MEM_64
+  const std::string text = root.read(fmt::format("sys/bus/pci/devices/{}/resource", address), 4096).text;
+  std::uint64_t first_flags = 0;
+  std::string_view rest = text;
+  for (int line = 1; !rest.empty() && line <= 3; ++line) {
+    const std::string_view here = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(here.size() + 1, rest.size()));
+    Window window;
+    if (!parse(here, window)) return std::nullopt;
+    if (line == 1) first_flags = window.flags;
+    const int wanted = (first_flags & is_64_bit) != 0 ? 3 : 2;
+    if (line == wanted) return window;
+  }
+  return std::nullopt;
+}
+
+Evidence seen(const std::string& address, const Window& window) {
+  return {fmt::format("/sys/bus/pci/devices/{}/resource", address),
+          window.size() == 0
+              ? "0"
+              : fmt::format("{:#x} to {:#x}: {}", window.begin, window.last, format_size(window.size()))};
+}
+
+std::vector<Finding> run_bar1(const Check& self, const Facts& facts) {
+  std::vector<Finding> findings;
+  for (const topology::Gpu& gpu : facts.machine.gpus) {
+    const std::string& address = gpu.pci.address;
+    const std::optional<Window> window = bar1(facts.root, address);
+    if (!window) {
+      findings.push_back(
+          find(self, "unknown", address,
+               {presence(facts.root, fmt::format("sys/bus/pci/devices/{}/resource", address))}));
+      continue;
+    }
+    std::string_view cause = "ok";
+    if (window->size() <= classic_bar1_bytes) cause = "small";
+    if (window->size() < facts.request_bytes) cause = "too_small";
+    if (window->size() == 0) cause = "unassigned";
+    findings.push_back(
+        find(self, cause, address,
+             {seen(address, *window), {"to be registered", format_size(facts.request_bytes)}}));
+  }
+  return findings;
+}
+
+std::vector<Finding> run_placement(const Check& self, const Facts& facts) {
+  std::vector<Finding> findings;
+  for (const topology::Gpu& gpu : facts.machine.gpus) {
+    const std::optional<Window> window = bar1(facts.root, gpu.pci.address);
+    if (!window || window->size() == 0) continue;
+    const bool is_high = window->last >= reach_bytes && !transfer_passed(facts.answers, gpu.pci.address);
+    findings.push_back(
+        find(self, is_high ? "above_56_tb" : "ok", gpu.pci.address, {seen(gpu.pci.address, *window)}));
+  }
+  return findings;
+}
+
+}  // namespace
+
+const Check bar1_check = {.name = "bar1",
+                          .question = "Is the GPU's window large enough for what is to be registered?",
+                          .looks_at = "/sys/bus/pci/devices/*/resource, the size asked for (--size)",
+                          .layer = Layer::platform,
+                          .causes = bar1_causes,
+                          .run = run_bar1};
+
+const Check bar_placement_check = {.name = "bar_placement",
+                                   .question = "Does the GPU's window lie where NICs reach it?",
+                                   .looks_at = "/sys/bus/pci/devices/*/resource, transfers that were tried",
+                                   .layer = Layer::platform,
+                                   .causes = placement_causes,
+                                   .run = run_placement};
+
+}  // namespace gdrbench::doctor

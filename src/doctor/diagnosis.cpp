@@ -1,0 +1,160 @@
+#include "doctor/diagnosis.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "gdrbench/error.hpp"
+
+namespace gdrbench::doctor {
+namespace {
+
+std::string name_of(const Finding& finding) {
+  return finding.check + "/" + finding.cause;
+}
+
+Layer layer_of(const Finding& finding) {
+  for (const Check* check : checks())
+    if (check->name == finding.check) return check->layer;
+  return Layer::performance;
+}
+
+// What is wrong with these keeps GPU memory from a NIC, and host memory not.
+bool is_of_gpus(const Finding& finding) {
+  constexpr std::array of_gpus = {"bar1", "bar_placement", "dmabuf", "driver", "gpu", "peermem"};
+  return finding.subject.find("GPU") != std::string::npos || finding.subject == "CUDA" ||
+         std::find(of_gpus.begin(), of_gpus.end(), finding.check) != of_gpus.end();
+}
+
+// Whether `cause` can be why a probe failed. Subjects of probes: "gdr", "mlx5_0 and GPU 0000:bb:00.0".
+bool may_explain(const Finding& cause, const Finding& probe) {
+  if (probe.subject == "tcp") return false;
+  if (probe.subject == "gdr") return true;
+  const bool with_gpu = probe.subject.find("GPU") != std::string::npos;
+  if (!with_gpu && is_of_gpus(cause)) return false;
+  if (cause.subject.empty() || probe.subject == "rdma") return true;
+  // By a device or address that both name: "GPU 0000:1b:00.0 with mlx5_0, …", "mlx5_0 port 1".
+  std::string word;
+  for (const char c : cause.subject + " ") {
+    if (c != ' ' && c != ',') {
+      word += c;
+      continue;
+    }
+    const bool names_something = word.find_first_of("0123456789") != std::string::npos && word.size() > 3;
+    if (names_something && probe.subject.find(word) != std::string::npos) return true;
+    word.clear();
+  }
+  return false;
+}
+
+std::vector<Finding> run_one(const Check& check, const Facts& facts) {
+  try {
+    return check.run(check, facts);
+  } catch (const std::exception& fault) {
+    Finding finding;
+    finding.check = check.name;
+    finding.cause = "not_done";
+    finding.verdict = Verdict::unknown;
+    finding.text = fmt::format("The check itself failed: {}.", fault.what());
+    finding.fix = "report this, with the folder that gdrbench doctor --record FOLDER makes";
+    return {finding};
+  }
+}
+
+bool has_gpu(const Facts& facts) {
+  return !facts.machine.gpus.empty() || !facts.answers.gpus.empty();
+}
+
+bool has_rdma(const Facts& facts) {
+  return !facts.answers.rdma.empty() || !facts.root.list("sys/class/infiniband").empty();
+}
+
+bool passed_gdr_on_gpus(const Answers& answers) {
+  bool found = false;
+  for (const ProbeAnswer& probe : answers.probes) {
+    if (!probe.what.starts_with("transfer gdr ")) continue;
+    if (probe.outcome != "passed" || probe.gpu.empty()) return false;
+    found = true;
+  }
+  return found;
+}
+
+std::size_t count(const std::vector<Finding>& findings, Verdict verdict) {
+  return static_cast<std::size_t>(std::count_if(
+      findings.begin(), findings.end(), [verdict](const Finding& one) { return one.verdict == verdict; }));
+}
+
+}  // namespace
+
+std::vector<const Check*> select_checks(const std::vector<std::string>& names) {
+  const auto all = checks();
+  std::vector<std::string_view> known;
+  for (const Check* check : all) known.push_back(check->name);
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UsageError(
+          fmt::format("--check '{}': there is no such check; there are: {}", name, fmt::join(known, ", ")));
+  std::vector<const Check*> chosen;
+  for (const Check* check : all)
+    if (names.empty() || std::find(names.begin(), names.end(), check->name) != names.end())
+      chosen.push_back(check);
+  return chosen;
+}
+
+void explain_probes(std::vector<Finding>& findings, const std::vector<Finding>& causes) {
+  for (Finding& probe : findings) {
+    if (probe.verdict != Verdict::fail || layer_of(probe) != Layer::probe) continue;
+    for (const Verdict verdict : {Verdict::fail, Verdict::warn}) {
+      const auto cause = std::find_if(causes.begin(), causes.end(), [&](const Finding& one) {
+        return one.verdict == verdict && layer_of(one) < Layer::performance && may_explain(one, probe);
+      });
+      if (cause == causes.end()) continue;
+      probe.explained_by = name_of(*cause);
+      break;
+    }
+  }
+}
+
+std::vector<Finding> run_checks(const Facts& facts, std::span<const Check* const> checks) {
+  std::vector<Finding> findings;
+  for (const Check* check : checks) {
+    std::vector<Finding> found = run_one(*check, facts);
+    std::move(found.begin(), found.end(), std::back_inserter(findings));
+  }
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    const Layer layer_a = layer_of(a), layer_b = layer_of(b);
+    return layer_a != layer_b ? layer_a < layer_b : a.verdict > b.verdict;
+  });
+  explain_probes(findings, std::vector<Finding>(findings));
+  return findings;
+}
+
+std::string summarise(const Facts& facts, const std::vector<Finding>& findings) {
+  if (!has_gpu(facts) && !has_rdma(facts))
+    return "gdr: not possible here: no NVIDIA GPU and no RDMA device were found";
+  const auto fails = [](const Finding& one) {
+    return one.verdict == Verdict::fail && one.explained_by.empty() && one.subject != "tcp";
+  };
+  const auto root = std::find_if(findings.begin(), findings.end(), fails);
+  if (root != findings.end())
+    return fmt::format("gdr: missing because of {}{}{}: {}", root->check, root->subject.empty() ? "" : ", ",
+                       root->subject, root->text);
+  if (!has_gpu(facts)) return "gdr: not possible here: no NVIDIA GPU was found";
+  if (!has_rdma(facts)) return "gdr: not possible here: no RDMA device was found";
+  const std::size_t warnings = count(findings, Verdict::warn), unknowns = count(findings, Verdict::unknown);
+  std::string text =
+      passed_gdr_on_gpus(facts.answers) ? "gdr: works" : "gdr: nothing was found that stops it";
+  if (warnings > 0) text += fmt::format("; {} could make it slow or fragile", warnings);
+  if (unknowns > 0) text += fmt::format("; {} could not be seen", unknowns);
+  return text;
+}
+
+Verdict worst(const std::vector<Finding>& findings) {
+  Verdict found = Verdict::ok;
+  for (const Finding& finding : findings) found = std::max(found, finding.verdict);
+  return found;
+}
+
+}  // namespace gdrbench::doctor

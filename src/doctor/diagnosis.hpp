@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "doctor/check.hpp"
+
+namespace gdrbench::doctor {
+
+/// The checks of these names, in their own order; all of them for no names. Throws UsageError that lists the
+/// names there are.
+std::vector<const Check*> select_checks(const std::vector<std::string>& names);
+
+/// What they find, root causes first: by layer, then the worst. A check that throws is told as unknown. A
+/// probe that fails where another finding tells why is marked as explained by that.
+std::vector<Finding> run_checks(const Facts& facts, std::span<const Check* const> checks);
+
+/// Marks the failed probes among `findings` that one of `causes` explains.
+void explain_probes(std::vector<Finding>& findings, const std::vector<Finding>& causes);
+
+/// "gdr: missing because …": in a sentence, what the findings come to.
+std::string summarise(const Facts& facts, const std::vector<Finding>& findings);
+
+/// ok for none.
+Verdict worst(const std::vector<Finding>& findings);
+
+}  // namespace gdrbench::doctor

@@ -1,0 +1,140 @@
+#include "doctor/rdma_ports.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+
+#include "verbs/sysfs.hpp"
+
+namespace gdrbench::doctor {
+namespace {
+
+using topology::Root;
+
+constexpr int most_ports = 255;  // the verbs count them in one byte
+
+// "4: ACTIVE" → "ACTIVE".
+std::string after_colon(const std::string& text) {
+  const std::size_t colon = text.find(": ");
+  return colon == std::string::npos ? "" : text.substr(colon + 2);
+}
+
+Transport transport_of(const Root& root, const std::string& device) {
+  const std::string type = after_colon(root.read("sys/class/infiniband/" + device + "/node_type", 64).text);
+  const bool emulated = verbs::is_emulated(device, root.folder());
+  if (type == "RNIC") return emulated ? Transport::soft_iwarp : Transport::iwarp;
+  if (type == "CA") return emulated ? Transport::soft_roce : Transport::infiniband;
+  return Transport::other;
+}
+
+RdmaPort read_port(const Root& root, const std::string& device, int number, Transport transport) {
+  RdmaPort port;
+  port.device = device;
+  port.number = number;
+  port.transport = transport;
+  const std::string folder = port.folder();
+  port.state = after_colon(root.read(folder + "/state", 64).text);
+  port.physical_state = after_colon(root.read(folder + "/phys_state", 64).text);
+  port.link_layer = root.read(folder + "/link_layer", 64).text;
+  // "100 Gb/sec (4X EDR)"
+  if (std::sscanf(root.read(folder + "/rate", 64).text.c_str(), "%lf Gb/sec (%dX", &port.gigabits_per_second,
+                  &port.lanes) < 2)
+    port.lanes = 0;
+  return port;
+}
+
+std::optional<verbs::GidBytes> gid_from(const std::string& text) {
+  verbs::GidBytes gid{};
+  if (inet_pton(AF_INET6, text.c_str(), gid.data()) != 1 || gid == verbs::GidBytes{}) return std::nullopt;
+  return gid;
+}
+
+std::optional<verbs::GidType> type_from(const std::string& text, const std::string& link_layer) {
+  if (text == "RoCE v2") return verbs::GidType::roce_v2;
+  if (text != "IB/RoCE v1") return std::nullopt;
+  return link_layer == "InfiniBand" ? verbs::GidType::infiniband : verbs::GidType::roce_v1;
+}
+
+// Empty for what can be no netdev's name, since texts quote it in commands.
+std::string netdev_name(const topology::FileText& file) {
+  constexpr std::size_t longest = 15;  // IFNAMSIZ less the end
+  const bool is_name =
+      file.text.size() <= longest && std::all_of(file.text.begin(), file.text.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 ||
+               std::string_view("-_.@").find(static_cast<char>(c)) != std::string_view::npos;
+      });
+  return is_name ? file.text : "";
+}
+
+}  // namespace
+
+std::string RdmaPort::folder() const {
+  return fmt::format("sys/class/infiniband/{}/ports/{}", device, number);
+}
+
+std::string RdmaPort::subject() const {
+  return fmt::format("{} port {}", device, number);
+}
+
+std::vector<RdmaPort> rdma_ports(const Root& root) {
+  std::vector<RdmaPort> ports;
+  for (const std::string& device : root.list("sys/class/infiniband")) {
+    const Transport transport = transport_of(root, device);
+    for (const std::string& name : root.list("sys/class/infiniband/" + device + "/ports")) {
+      int number = 0;
+      const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), number);
+      if (fault == std::errc{} && end == name.data() + name.size() && number > 0 && number <= most_ports)
+        ports.push_back(read_port(root, device, number, transport));
+    }
+  }
+  return ports;
+}
+
+std::vector<Gid> gid_table(const Root& root, const RdmaPort& port) {
+  std::vector<Gid> table;
+  const std::string folder = port.folder();
+  for (const std::string& slot : root.list(folder + "/gids")) {
+    const auto gid = gid_from(root.read(folder + "/gids/" + slot, 64).text);
+    if (!gid) continue;
+    const auto type = type_from(root.read(folder + "/gid_attrs/types/" + slot, 64).text, port.link_layer);
+    int index = 0;
+    const auto [end, fault] = std::from_chars(slot.data(), slot.data() + slot.size(), index);
+    if (!type || fault != std::errc{} || end != slot.data() + slot.size()) continue;
+    table.push_back({.entry = {.gid = *gid, .type = *type, .index = index},
+                     .netdev = netdev_name(root.read(folder + "/gid_attrs/ndevs/" + slot, 64))});
+  }
+  return table;
+}
+
+std::optional<Gid> chosen_gid(const std::vector<Gid>& table) {
+  std::vector<verbs::GidEntry> entries;
+  for (const Gid& gid : table) entries.push_back(gid.entry);
+  const std::optional<int> index = verbs::choose_gid(entries);
+  if (!index) return std::nullopt;
+  return *std::find_if(table.begin(), table.end(),
+                       [index](const Gid& gid) { return gid.entry.index == *index; });
+}
+
+std::string netdev_of(const Root& root, const RdmaPort& port) {
+  if (const auto gid = chosen_gid(gid_table(root, port)); gid && !gid->netdev.empty()) return gid->netdev;
+  // rdma_rxe names it itself.
+  const std::string device = "sys/class/infiniband/" + port.device;
+  if (const std::string parent = netdev_name(root.read(device + "/parent", 64)); !parent.empty())
+    return parent;
+  const std::vector<std::string> netdevs = root.list(device + "/device/net");
+  for (const std::string& netdev : netdevs)
+    if (root.number("sys/class/net/" + netdev + "/dev_port") == port.number - 1) return netdev;
+  return netdevs.size() == 1 ? netdevs.front() : "";
+}
+
+int path_mtu(std::int64_t netdev_mtu, int overhead) {
+  for (const int mtu : {4096, 2048, 1024, 512, 256})
+    if (mtu + overhead <= netdev_mtu) return mtu;
+  return 0;
+}
+
+}  // namespace gdrbench::doctor

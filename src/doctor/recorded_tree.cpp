@@ -1,0 +1,138 @@
+#include "doctor/recorded_tree.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "gdrbench/error.hpp"
+
+namespace gdrbench::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Kind = RecordedTree::Kind;
+
+constexpr const char* remedy = "name a folder on a disk with room that you may write to";
+
+[[noreturn]] void fail(const std::string& tried, const fs::path& path, int errno_value) {
+  throw SystemError(errno_value, fmt::format("{} {}", tried, path.native()), remedy);
+}
+
+void write_file(const fs::path& path, const std::string& content) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0) fail("creating", path, errno);
+  std::size_t done = 0;
+  int fault = 0;
+  while (done < content.size() && fault == 0) {
+    const ssize_t written = write(fd, content.data() + done, content.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fault = errno;
+    if (written == 0) fault = ENOSPC;
+    if (written > 0) done += static_cast<std::size_t>(written);
+  }
+  // Some file systems tell only then that the disk is full.
+  if (close(fd) != 0 && fault == 0) fault = errno;
+  if (fault != 0) fail("writing", path, fault);
+}
+
+void make_folders(const fs::path& path) {
+  std::error_code fault;
+  fs::create_directories(path, fault);
+  if (fault) fail("creating folder", path, fault.value());
+}
+
+bool is_inside(const fs::path& path) {
+  if (path.empty() || path.is_absolute()) return false;
+  const fs::path normal = path.lexically_normal();
+  return normal != "." && *normal.begin() != "..";
+}
+
+// Binary content as hexadecimal digits behind a byte that no such text begins with.
+std::string to_text(const std::string& content) {
+  const bool is_plain = std::all_of(content.begin(), content.end(),
+                                    [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\t'; });
+  if (is_plain) return content;
+  std::string text = "\x01";
+  for (const char c : content) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+std::string from_text(const std::string& text) {
+  if (!text.starts_with('\x01')) return text;
+  std::string content;
+  for (std::size_t at = 1; at + 1 < text.size(); at += 2)
+    content += static_cast<char>(std::strtoul(text.substr(at, 2).c_str(), nullptr, 16));
+  return content;
+}
+
+// A later file must not be written through a link.
+void require_no_link_above(const RecordedTree& tree, const fs::path& path) {
+  for (fs::path above = path.parent_path(); !above.empty(); above = above.parent_path())
+    if (const auto found = tree.entries().find(above.native());
+        found != tree.entries().end() && found->second.kind != Kind::folder)
+      throw Error(fmt::format("a recorded tree has '{}' below '{}', which is no folder", path.native(),
+                              above.native()));
+}
+
+}  // namespace
+
+void RecordedTree::require_free(const fs::path& folder) {
+  std::error_code fault;
+  if (!fs::exists(fs::symlink_status(folder, fault))) return;
+  const bool is_free = fs::is_directory(folder, fault) && fs::is_empty(folder, fault);
+  if (fault) fail("looking into", folder, fault.value());
+  if (!is_free)
+    throw UsageError(
+        fmt::format("{}: is there already and is no empty folder; name a new one", folder.native()));
+}
+
+void RecordedTree::write(const fs::path& folder) const {
+  require_free(folder);
+  make_folders(folder);
+  for (const auto& [path, entry] : entries_) {
+    const fs::path place = folder / path;
+    make_folders(entry.kind == Kind::folder ? place : place.parent_path());
+    if (entry.kind == Kind::file) write_file(place, entry.content);
+    if (entry.kind == Kind::link && symlink(entry.content.c_str(), place.c_str()) != 0)
+      fail("linking", place, errno);
+  }
+}
+
+json to_json(const RecordedTree& tree) {
+  json files = json::object(), links = json::object(), folders = json::array();
+  for (const auto& [path, entry] : tree.entries()) {
+    if (entry.kind == Kind::file) files[path] = to_text(entry.content);
+    if (entry.kind == Kind::link) links[path] = entry.content;
+    if (entry.kind == Kind::folder) folders.push_back(path);
+  }
+  return {{"files", files}, {"links", links}, {"folders", folders}};
+}
+
+RecordedTree tree_from_json(const json& document) {
+  RecordedTree tree;
+  const auto take = [&](const std::string& path, Kind kind, const std::string& content) {
+    const fs::path target = kind == Kind::link ? fs::path(path).parent_path() / content : fs::path(path);
+    if (!is_inside(path) || !is_inside(target) || fs::path(path).lexically_normal().native() != path)
+      throw Error(fmt::format("a recorded tree leads out of its folder at '{}'", path));
+    tree.add(path, kind, content);
+  };
+  const json none = json::object();
+  const auto member = [&](const char* key) -> const json& {
+    const auto found = document.find(key);
+    return found == document.end() ? none : *found;
+  };
+  for (const auto& [path, content] : member("files").items())
+    if (content.is_string()) take(path, Kind::file, from_text(content.get<std::string>()));
+  for (const auto& [path, content] : member("links").items())
+    if (content.is_string()) take(path, Kind::link, content.get<std::string>());
+  for (const json& path : member("folders"))
+    if (path.is_string()) take(path.get<std::string>(), Kind::folder, "");
+  for (const auto& [path, entry] : tree.entries()) require_no_link_above(tree, path);
+  return tree;
+}
+
+}  // namespace gdrbench::doctor

@@ -1,0 +1,149 @@
+#include "report/doctor_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/text_table.hpp"
+#include "session/printable.hpp"
+
+namespace gdrbench::report {
+namespace {
+
+using doctor::EndReport;
+using doctor::Finding;
+using doctor::Verdict;
+
+constexpr std::size_t margin = 9;  // of the column of verdicts
+constexpr std::size_t longest_value = 160;
+constexpr std::size_t most_evidence = 4;
+
+const char* colour_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::ok:
+      return "32";
+    case Verdict::info:
+      return "36";
+    case Verdict::unknown:
+      return "35";
+    case Verdict::warn:
+      return "33";
+    case Verdict::fail:
+      break;
+  }
+  return "31;1";
+}
+
+std::string coloured(const std::string& text, Verdict verdict, const DoctorTextOptions& options) {
+  return options.colours ? fmt::format("\033[{}m{}\033[0m", colour_of(verdict), text) : text;
+}
+
+std::string upper(std::string_view text) {
+  std::string shown(text);
+  for (char& c : shown) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return shown;
+}
+
+std::string paragraph(const std::string& label, const std::string& text, const DoctorTextOptions& options) {
+  const std::string lead = fmt::format("{:{}}{:<6}", "", margin, label);
+  return wrap(lead, words(session::printable(text)),
+              {.separator = " ", .indent = margin + 6, .width = options.width});
+}
+
+// What may be copied into a shell stays on one line.
+std::string unbroken(const std::string& label, const std::string& text) {
+  return fmt::format("{:{}}{:<6}{}\n", "", margin, label, session::printable(text));
+}
+
+std::string sentence(const std::string& text, const DoctorTextOptions& options) {
+  return wrap(std::string(margin, ' '), words(session::printable(text)),
+              {.separator = " ", .indent = margin, .width = options.width});
+}
+
+std::string evidence_text(const Finding& finding, const DoctorTextOptions& options) {
+  std::string text;
+  const std::size_t shown =
+      options.verbose ? finding.evidence.size() : std::min(finding.evidence.size(), most_evidence);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const doctor::Evidence& one = finding.evidence[i];
+    std::string value = one.value;
+    for (std::size_t at = 0; (at = value.find('\n', at)) != std::string::npos; at += 3)
+      value.replace(at, 1, " / ");
+    value = session::printable(value, options.verbose ? std::string::npos : longest_value);
+    text += paragraph("seen", fmt::format("{}: {}", one.source, value), options);
+  }
+  if (const std::size_t more = finding.evidence.size() - shown; more > 0)
+    text += paragraph("", fmt::format("and {} more; --verbose shows them", more), options);
+  return text;
+}
+
+std::string finding_text(const Finding& finding, const DoctorTextOptions& options) {
+  const std::string word = fmt::format("{:<{}}", upper(to_string(finding.verdict)), margin);
+  std::string text = fmt::format("\n{}{}{}{}\n", coloured(word, finding.verdict, options), finding.check,
+                                 finding.subject.empty() ? "" : " · ", session::printable(finding.subject));
+  if (!finding.explained_by.empty())
+    text += sentence(fmt::format("Follows from {}.", finding.explained_by), options);
+  text += sentence(finding.text, options);
+  text += evidence_text(finding, options);
+  // The fix of what it follows from comes first.
+  if (!finding.explained_by.empty()) return text;
+  if (!finding.fix.empty()) text += unbroken("fix", finding.fix);
+  if (!finding.risk.empty()) text += paragraph("risk", finding.risk, options);
+  return text;
+}
+
+// "2 fail, 1 warn, 12 ok", the worst first.
+std::string count_text(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Verdict verdict : {Verdict::fail, Verdict::warn, Verdict::unknown, Verdict::info, Verdict::ok}) {
+    const auto count = std::count_if(findings.begin(), findings.end(),
+                                     [&](const Finding& f) { return f.verdict == verdict; });
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, to_string(verdict));
+  }
+  return text.empty() ? "no findings" : text;
+}
+
+// The checks that found nothing but good, in a line.
+std::string fine_text(const std::vector<Finding>& findings, const DoctorTextOptions& options) {
+  std::vector<std::string> names;
+  for (const Finding& finding : findings) {
+    const bool is_fine = std::all_of(findings.begin(), findings.end(), [&](const Finding& one) {
+      return one.check != finding.check || one.verdict == Verdict::ok;
+    });
+    if (is_fine && std::find(names.begin(), names.end(), finding.check) == names.end())
+      names.push_back(finding.check);
+  }
+  if (names.empty()) return "";
+  const std::string word = fmt::format("{:<{}}", "OK", margin);
+  std::string text = wrap(word, names, {.separator = " ", .indent = margin, .width = options.width});
+  // Colours have no width, so they come after the wrapping.
+  return "\n" + coloured(text.substr(0, margin), Verdict::ok, options) + text.substr(margin);
+}
+
+std::string findings_text(const std::vector<Finding>& findings, const DoctorTextOptions& options) {
+  std::string text;
+  for (const Finding& finding : findings)
+    if (options.verbose || finding.verdict != Verdict::ok) text += finding_text(finding, options);
+  return options.verbose ? text : text + fine_text(findings, options);
+}
+
+std::string end_text(const EndReport& end, const DoctorTextOptions& options) {
+  std::string text = fmt::format("{} ({}): {}\n", session::printable(end.host),
+                                 session::printable(end.source), count_text(end.findings));
+  text += wrap("", words(session::printable(end.summary)),
+               {.separator = " ", .indent = 2, .width = options.width});
+  return text + findings_text(end.findings, options);
+}
+
+}  // namespace
+
+std::string doctor_text(const doctor::Report& report, const DoctorTextOptions& options) {
+  std::string text;
+  for (const EndReport& end : report.ends) text += (text.empty() ? "" : "\n") + end_text(end, options);
+  if (report.ends.size() > 1)
+    text += fmt::format("\nBetween both ends: {}\n", count_text(report.between)) +
+            findings_text(report.between, options);
+  return text;
+}
+
+}  // namespace gdrbench::report

@@ -1,0 +1,158 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include "doctor/anonymise.hpp"
+#include "doctor/isolated.hpp"
+#include "doctor/record.hpp"
+#include "gdrbench/error.hpp"
+#include "machines/faults.hpp"
+#include "machines/healthy.hpp"
+#include "unit/machine_folder.hpp"
+
+namespace gdrbench::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using machines::Known;
+using testing::HasSubstr;
+using Kind = RecordedTree::Kind;
+
+std::string content_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+std::set<std::string> findings_of_folder(const fs::path& folder) {
+  const topology::Root root(folder);
+  const auto document = nlohmann::json::parse(root.read("answers.json", 16 << 20).text, nullptr, false);
+  return findings_of(facts_in(folder, answers_from_json(document)));
+}
+
+class RecordOf : public testing::TestWithParam<Known> {};
+
+TEST_P(RecordOf, has_the_findings_of_the_machine) {
+  const TestFolder made("made"), recorded("recorded");
+  const machines::Machine machine = GetParam().make();
+  machine.write(made.path());
+  anonymise(record(topology::Root(made.path()), machine.answers), {}).write(recorded.path());
+  EXPECT_EQ(findings_of_folder(recorded.path()), GetParam().findings);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RecordOf, testing::ValuesIn(machines::known_machines()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(Record, holds_no_name_or_address_of_the_machine_in_any_byte) {
+  machines::Machine machine = machines::dgx();
+  machine.tree.file("proc/sys/kernel/osrelease", "6.1.0-31-amd64");
+  machine.tree.file("proc/version", "Linux version 6.1.0 (alice@secrethost) (gcc 12)");
+  machine.tree.file("proc/cmdline", "root=/dev/mapper/secrethost-root ip=10.11.12.13 user=alice iommu=pt");
+  const std::string device = machine.tree.target("sys/class/infiniband/mlx5_0");
+  machine.tree.file(device + "/node_desc", "secrethost mlx5_0");
+  machine.tree.file(device + "/node_guid", "0c42:a103:0012:3456");
+  machine.tree.file(device + "/ports/1/gids/4", "fe80:0000:0000:0000:0e42:a1ff:fe12:3456");
+  machine.tree.file(device + "/ports/1/gids/5", "0000:0000:0000:0000:0000:ffff:0a0b:0c0d");
+  machine.tree.file("sys/class/net/enx0c42a1123456/address", "0c:42:a1:12:34:56");
+  machine.tree.file("proc/driver/nvidia/gpus/0000:1b:00.0/information",
+                    "Model: H200\nGPU UUID: GPU-8f1a23b4-0000-1111-2222-333344445555");
+  machine.answers.kernel_log = "mlx5_core: secrethost 0c:42:a1:12:34:56 10.11.12.13 name=alice_job";
+  machine.answers.probes.push_back({.what = "transfer gdr write forward",
+                                    .device = "mlx5_0",
+                                    .gpu = "",
+                                    .outcome = "failed",
+                                    .text = "responder SecretHost:7471 (10.11.12.13)"});
+  const TestFolder made("made"), recorded("recorded");
+  machine.write(made.path());
+  const RecordedTree tree = anonymise(record(topology::Root(made.path()), machine.answers),
+                                      {.hosts = {"secrethost"}, .users = {"alice"}});
+  tree.write(recorded.path());
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(recorded.path())) {
+    std::string bytes = entry.path().lexically_relative(recorded.path()).native() + "\n";
+    if (entry.is_symlink())
+      bytes += fs::read_symlink(entry.path()).native();
+    else if (entry.is_regular_file())
+      bytes += content_of(entry.path());
+    ++files;
+    for (const char* secret :
+         {"secrethost", "SecretHost", "alice", "10.11.12.13", "0a0b:0c0d", "0c:42:a1:12:34:56",
+          "0c42a1123456", "0e42:a1ff:fe12:3456", "0c42:a103", "8f1a23b4"})
+      EXPECT_EQ(bytes.find(secret), std::string::npos) << secret << " in " << entry.path();
+  }
+  EXPECT_GT(files, 200);
+  EXPECT_THAT(content_of(recorded.path() / "proc/cmdline"), "iommu=pt\n");
+}
+
+TEST(Record, keeps_that_a_file_cannot_be_read) {
+  machines::Machine machine = machines::dgx();
+  // As unreadable as a file without permission, also to root.
+  machine.tree.link("proc/cmdline", "proc/cmdline");
+  const TestFolder made("made"), recorded("recorded");
+  machine.write(made.path());
+  record(topology::Root(made.path()), machine.answers).write(recorded.path());
+  EXPECT_EQ(topology::Root(recorded.path()).read("proc/cmdline").state, topology::FileState::unreadable);
+}
+
+TEST(Record, goes_into_no_folder_that_holds_something) {
+  const TestFolder folder;
+  RecordedTree tree;
+  tree.add("sys/x", Kind::file, "1\n");
+  tree.write(folder.path());
+  EXPECT_THROW(tree.write(folder.path()), UsageError);
+  EXPECT_THROW(tree.write(folder.path() / "sys/x"), UsageError);
+  EXPECT_THROW(tree.write(folder.path() / "sys/x/below"), Error);
+}
+
+TEST(Record, names_the_file_that_a_full_disk_has_no_room_for) {
+  const TestFolder folder;
+  const Isolated run = run_isolated(
+      [&](const Reporter&) {
+        std::signal(SIGXFSZ, SIG_IGN);
+        const rlimit small{100, 100};
+        setrlimit(RLIMIT_FSIZE, &small);
+        RecordedTree tree;
+        tree.add("sys/large", Kind::file, std::string(1000, 'x'));
+        tree.write(folder.path());
+      },
+      20s);
+  EXPECT_EQ(run.end, End::failed);
+  EXPECT_THAT(run.text,
+              testing::AllOf(HasSubstr("sys/large"), HasSubstr("EFBIG"), HasSubstr("name a folder")));
+}
+
+TEST(RecordedTree, comes_back_from_json_as_it_was) {
+  RecordedTree tree;
+  tree.add("sys/a/config", Kind::file,
+           std::string("\0\xff\x01"
+                       "binary",
+                       9));
+  tree.add("sys/a/text", Kind::file, "text\n");
+  tree.add("sys/b", Kind::link, "a");
+  tree.add("dev/null", Kind::folder, "");
+  const RecordedTree back = tree_from_json(nlohmann::json::parse(to_json(tree).dump()));
+  ASSERT_EQ(back.entries().size(), tree.entries().size());
+  for (const auto& [path, entry] : tree.entries()) {
+    EXPECT_EQ(back.entries().at(path).content, entry.content) << path;
+    EXPECT_EQ(back.entries().at(path).kind, entry.kind) << path;
+  }
+}
+
+TEST(RecordedTree, of_another_machine_stays_in_its_folder) {
+  for (const char* text :
+       {R"({"files": {"../x": ""}})", R"({"files": {"/etc/x": ""}})", R"({"files": {"a/../../x": ""}})",
+        R"({"files": {"": ""}})", R"({"links": {"a": "/etc"}})", R"({"links": {"a": "../.."}})",
+        R"({"links": {"a/b": "../../etc"}})", R"({"folders": ["../x"]})", R"({"files": {"a/./b": ""}})",
+        R"({"links": {"a": "b"}, "files": {"a/x": ""}})", R"({"files": {"a": "", "a/x": ""}})"})
+    EXPECT_THROW(tree_from_json(nlohmann::json::parse(text)), Error) << text;
+  for (const char* text : {"[]", "1", "null", R"({"files": 1, "links": [], "folders": {"a": 1}})"})
+    EXPECT_TRUE(tree_from_json(nlohmann::json::parse(text)).entries().empty()) << text;
+}
+
+}  // namespace
+}  // namespace gdrbench::doctor

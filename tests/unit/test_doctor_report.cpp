@@ -1,0 +1,242 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "doctor/diagnosis.hpp"
+#include "doctor/explain.hpp"
+#include "doctor/report.hpp"
+#include "gdrbench/error.hpp"
+#include "machines/healthy.hpp"
+#include "report/doctor_text.hpp"
+#include "unit/machine_folder.hpp"
+
+namespace gdrbench::doctor {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// A check of this layer that always finds its one cause, of this verdict, on this subject.
+template <Verdict verdict>
+constexpr Cause causes_of[] = {{"cause", verdict, "It is so.", "fix {}"}};
+
+template <Verdict verdict>
+Check made_check(std::string_view name, Layer layer) {
+  return {.name = name,
+          .question = "Is it so?",
+          .looks_at = "nothing",
+          .layer = layer,
+          .causes = causes_of<verdict>,
+          .run = [](const Check& self, const Facts&) {
+            return std::vector<Finding>{find(self, "cause", "mlx5_0", {{"/sys/x", "1"}})};
+          }};
+}
+
+Finding made(Verdict verdict, const std::string& check, const std::string& subject = "") {
+  Finding finding;
+  finding.check = check;
+  finding.cause = "cause";
+  finding.verdict = verdict;
+  finding.subject = subject;
+  finding.text = "It is so.";
+  finding.fix = "do this";
+  finding.risk = "little";
+  return finding;
+}
+
+Facts nothing() {
+  Facts facts;
+  facts.root = topology::Root("/nonexistent");
+  return facts;
+}
+
+Report report_of(std::vector<Finding> findings) {
+  Report report;
+  report.ends.push_back({.host = "node-a",
+                         .source = "this machine",
+                         .summary = "gdr: works",
+                         .findings = std::move(findings),
+                         .probes = {}});
+  return report;
+}
+
+std::vector<Finding> findings_with(const std::vector<ProbeAnswer>& probes, bool without_peermem) {
+  machines::Machine machine = machines::dgx();
+  if (without_peermem) machine.gpu("0000:1b:00.0").gpu_direct_rdma = false;
+  machine.answers.probes = probes;
+  const TestFolder folder;
+  machine.write(folder.path());
+  return run_checks(facts_in(folder.path(), machine.answers), select_checks({}));
+}
+
+TEST(SelectChecks, names_those_that_exist_for_one_that_does_not) {
+  EXPECT_EQ(select_checks({}).size(), checks().size());
+  ASSERT_EQ(select_checks({"peermem"}).size(), 1U);
+  try {
+    select_checks({"peermem", "nosuch"});
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(),
+                testing::AllOf(HasSubstr("'nosuch'"), HasSubstr("peermem"), HasSubstr("probe_transfer")));
+  }
+}
+
+TEST(RunChecks, tells_the_deepest_layer_first_and_then_the_worst) {
+  // By the layers of checks that exist.
+  machines::Machine machine = machines::dgx();
+  machine.answers.probes = {
+      {.what = "ask cuda", .device = "", .gpu = "", .outcome = "failed", .text = "refused"},
+      {.what = "ask verbs", .device = "mlx5_0", .gpu = "", .outcome = "crashed", .text = "SIGSEGV"},
+      {.what = "register host", .device = "mlx5_0", .gpu = "", .outcome = "failed", .text = "ENOMEM"}};
+  const TestFolder folder;
+  machine.write(folder.path());
+  const auto findings = run_checks(facts_in(folder.path(), machine.answers),
+                                   select_checks({"probe_registration", "driver_answers"}));
+  ASSERT_EQ(findings.size(), 3U);
+  EXPECT_EQ(findings[0].cause, "crashed");
+  EXPECT_EQ(findings[1].cause, "failed");
+  EXPECT_EQ(findings[2].check, "probe_registration");
+}
+
+TEST(RunChecks, tells_a_check_that_throws_as_unknown) {
+  Check throwing = made_check<Verdict::ok>("throwing", Layer::port);
+  throwing.run = [](const Check&, const Facts&) -> std::vector<Finding> { throw std::runtime_error("odd"); };
+  const Check* const list[] = {&throwing};
+  const auto findings = run_checks(nothing(), list);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].verdict, Verdict::unknown);
+  EXPECT_THAT(findings[0].text, HasSubstr("odd"));
+  EXPECT_FALSE(findings[0].fix.empty());
+}
+
+TEST(RunChecks, a_failed_probe_follows_from_the_finding_that_explains_it) {
+  const std::vector<ProbeAnswer> probes = {
+      {.what = "register cuda peermem",
+       .device = "mlx5_0",
+       .gpu = "0000:1b:00.0",
+       .outcome = "failed",
+       .text = "EFAULT"},
+      {.what = "register host", .device = "mlx5_0", .gpu = "", .outcome = "failed", .text = "ENOMEM"},
+      {.what = "transfer gdr write forward",
+       .device = "mlx5_0",
+       .gpu = "0000:1b:00.0",
+       .outcome = "failed",
+       .text = "x"},
+      {.what = "transfer tcp write forward",
+       .device = "",
+       .gpu = "",
+       .outcome = "failed",
+       .text = "refused"}};
+  std::map<std::string, std::string> by_cause;
+  for (const Finding& finding : findings_with(probes, true))
+    if (finding.check.starts_with("probe_"))
+      by_cause[finding.cause + " " + finding.subject] = finding.explained_by;
+  EXPECT_THAT(by_cause.at("gpu_fails mlx5_0 and GPU 0000:1b:00.0"), HasSubstr("gpu_unsupported"));
+  EXPECT_THAT(by_cause.at("fails gdr"), HasSubstr("gpu_unsupported"));
+  EXPECT_EQ(by_cause.at("host_fails mlx5_0 and host memory"), "") << "no GPU keeps host memory from a NIC";
+  EXPECT_EQ(by_cause.at("fails tcp"), "");
+  for (const Finding& finding : findings_with(probes, false))
+    EXPECT_EQ(finding.explained_by, "") << finding.check;
+}
+
+TEST(Summary, says_whether_gdr_works_and_if_not_why) {
+  const TestFolder folder;
+  machines::Machine machine = machines::dgx();
+  machine.write(folder.path());
+  Facts facts = facts_in(folder.path(), machine.answers);
+  EXPECT_THAT(summarise(facts, {}), HasSubstr("nothing was found that stops it"));
+  EXPECT_THAT(summarise(facts, {made(Verdict::warn, "a"), made(Verdict::unknown, "b")}),
+              testing::AllOf(HasSubstr("1 could make it slow"), HasSubstr("1 could not be seen")));
+  EXPECT_THAT(summarise(facts, {made(Verdict::warn, "a"), made(Verdict::fail, "b", "mlx5_0"),
+                                made(Verdict::fail, "c")}),
+              HasSubstr("missing because of b, mlx5_0: It is so."));
+  for (const char* what : {"transfer gdr write forward", "transfer gdr read reverse"})
+    facts.answers.probes.push_back(
+        {.what = what, .device = "mlx5_0", .gpu = "0000:1b:00.0", .outcome = "passed", .text = ""});
+  EXPECT_THAT(summarise(facts, {}), HasSubstr("gdr: works"));
+  EXPECT_THAT(summarise(nothing(), {}), HasSubstr("not possible here"));
+}
+
+TEST(ExitStatusOfReport, is_one_for_a_failure_and_under_strict_for_a_warning) {
+  for (const Verdict verdict : {Verdict::ok, Verdict::info, Verdict::unknown, Verdict::warn, Verdict::fail}) {
+    Report report = report_of({made(Verdict::ok, "a"), made(verdict, "b")});
+    EXPECT_EQ(exit_status(report), verdict == Verdict::fail ? ExitStatus::failed : ExitStatus::done);
+    report.strict = true;
+    EXPECT_EQ(exit_status(report), verdict >= Verdict::warn ? ExitStatus::failed : ExitStatus::done);
+  }
+  Report report = report_of({});
+  report.between.push_back(made(Verdict::fail, "ends"));
+  EXPECT_EQ(exit_status(report), ExitStatus::failed);
+}
+
+TEST(DoctorText, shows_what_is_wrong_with_evidence_fix_and_risk_and_the_rest_in_a_line) {
+  Finding finding = made(Verdict::fail, "peermem", "mlx5_0");
+  finding.evidence = {{"/sys/module/x", "absent"}};
+  const std::string text = report::doctor_text(report_of({finding, made(Verdict::ok, "mtu")}), {});
+  EXPECT_THAT(text, HasSubstr("node-a (this machine): 1 fail, 1 ok"));
+  EXPECT_THAT(text, HasSubstr("FAIL     peermem · mlx5_0\n         It is so.\n"));
+  EXPECT_THAT(text, HasSubstr("seen  /sys/module/x: absent"));
+  EXPECT_THAT(text, HasSubstr("fix   do this"));
+  EXPECT_THAT(text, HasSubstr("risk  little"));
+  EXPECT_THAT(text, HasSubstr("OK       mtu\n"));
+  EXPECT_THAT(report::doctor_text(report_of({made(Verdict::ok, "mtu")}), {.verbose = true}),
+              HasSubstr("OK       mtu\n         It is so."));
+}
+
+TEST(DoctorText, shows_what_a_probe_follows_from_in_place_of_its_own_fix) {
+  Finding finding = made(Verdict::fail, "probe_transfer", "gdr");
+  finding.explained_by = "peermem/not_loaded";
+  const std::string text = report::doctor_text(report_of({finding}), {});
+  EXPECT_THAT(text, HasSubstr("Follows from peermem/not_loaded."));
+  EXPECT_THAT(text, Not(HasSubstr("do this")));
+}
+
+TEST(DoctorText, keeps_to_its_width_but_for_what_is_copied_into_a_shell) {
+  Finding finding = made(Verdict::warn, "mtu");
+  for (int i = 0; i < 60; ++i) finding.text += " word";
+  finding.fix = std::string(150, 'x');
+  std::istringstream lines(report::doctor_text(report_of({finding}), {.width = 60}));
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("xxx") == std::string::npos) {
+      EXPECT_LE(line.size(), 60U) << line;
+    }
+}
+
+TEST(DoctorText, lets_nothing_that_was_read_steer_a_terminal) {
+  Finding finding = made(Verdict::fail, "peermem", "mlx5_0\x1b[2J");
+  finding.evidence = {{"/sys/\x1b]0;title\x07", "one\ntwo\x1b[31m\xff"}};
+  finding.text = "Text \x9b";
+  for (const bool verbose : {false, true}) {
+    const std::string text = report::doctor_text(report_of({finding}), {.verbose = verbose});
+    EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(text, Not(HasSubstr("\x07")));
+    EXPECT_THAT(text, HasSubstr("one / two"));
+  }
+  EXPECT_THAT(report::doctor_text(report_of({made(Verdict::fail, "peermem")}), {.colours = true}),
+              HasSubstr("\x1b[31;1m"));
+}
+
+TEST(DoctorJson, has_a_report_whatever_bytes_were_read) {
+  Finding finding = made(Verdict::fail, "peermem");
+  finding.evidence = {{"/sys/x", "\xff\x01"}};
+  const auto document = to_json(report_of({finding}));
+  EXPECT_EQ(document.at("verdict"), "fail");
+  EXPECT_EQ(document.at("exit_status"), 1);
+  EXPECT_EQ(document.at("ends").at(0).at("counts").at("fail"), 1);
+  EXPECT_NO_THROW(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+TEST(Explanation, is_what_docs_troubleshooting_holds) {
+  std::ostringstream kept;
+  kept << std::ifstream(GDRBENCH_SOURCE_DIR "/docs/troubleshooting.md").rdbuf();
+  EXPECT_TRUE(kept.str() == explain_checks())
+      << "renew it: gdrbench doctor --explain > docs/troubleshooting.md";
+  for (const Check* check : checks())
+    for (const Cause& cause : check->causes)
+      EXPECT_THAT(kept.str(), HasSubstr(std::string(cause.text))) << check->name << "/" << cause.id;
+}
+
+}  // namespace
+}  // namespace gdrbench::doctor
