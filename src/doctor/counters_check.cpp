@@ -24,7 +24,8 @@ constexpr Cause causes[] = {
      "The network was congested during the run: packets were marked or senders held back, so the rate is "
      "below that of the link.",
      "look for other traffic on the way and for an incast; compare with a run between two nodes of one "
-     "switch; PFC and ECN thresholds at switch and NIC"},
+     "switch; PFC and ECN thresholds at switch and NIC; "
+     "ethtool -S <netdev> | grep pause"},
     {"receiver_not_ready", Verdict::warn,
      "Messages met no posted receive during the run (RNR), here or at the peer, and were sent again after a "
      "wait.",

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "doctor/evidence.hpp"
 #include "doctor/rdma_ports.hpp"
@@ -15,8 +15,9 @@ namespace {
 constexpr Cause causes[] = {
     {"ok", Verdict::ok, "Both ends fit each other."},
     {"link_layers_differ", Verdict::fail,
-     "One end has only InfiniBand ports that are active, the other only Ethernet (RoCE): they cannot reach "
-     "each other.",
+     "No active ports of both ends have the same link layer: one has InfiniBand, the other Ethernet (RoCE), "
+     "and "
+     "they cannot reach each other.",
      "connect ports of one link layer; a VPI NIC can be set by mlxconfig -d <pci> set LINK_TYPE_P1=…",
      "mlxconfig takes effect after a reset of the NIC, which ends all connections through it"},
     {"fabrics_differ", Verdict::fail,
@@ -54,19 +55,25 @@ constexpr Cause causes[] = {
 
 using topology::Root;
 
-// The port that the tool takes: the first active one, hardware before soft-RoCE.
-std::optional<RdmaPort> port_of(const std::vector<RdmaPort>& ports) {
+// Active ports that the tool can use, hardware before soft-RoCE.
+std::vector<RdmaPort> usable_ports(const Root& root) {
+  std::vector<RdmaPort> usable;
+  const std::vector<RdmaPort> ports = rdma_ports(root);
   for (const Transport transport : {Transport::infiniband, Transport::soft_roce})
     for (const RdmaPort& port : ports)
-      if (port.is_active() && port.transport == transport) return port;
-  return std::nullopt;
+      if (port.is_active() && port.transport == transport) usable.push_back(port);
+  return usable;
 }
 
-bool any_active(const std::vector<RdmaPort>& ports, const std::string& link_layer) {
-  return std::any_of(ports.begin(), ports.end(), [&](const RdmaPort& port) {
-    return port.is_active() && port.link_layer == link_layer &&
-           (port.transport == Transport::infiniband || port.transport == Transport::soft_roce);
-  });
+using Pair = std::pair<RdmaPort, RdmaPort>;
+
+// The first two of one kind; where there are none, the first of each end.
+std::optional<Pair> port_pair(const std::vector<RdmaPort>& own, const std::vector<RdmaPort>& peers) {
+  if (own.empty() || peers.empty()) return std::nullopt;
+  for (const RdmaPort& port : own)
+    for (const RdmaPort& other : peers)
+      if (port.transport == other.transport && port.link_layer == other.link_layer) return Pair(port, other);
+  return Pair(own.front(), peers.front());
 }
 
 int active_mtu(const Facts& facts, const RdmaPort& port) {
@@ -102,21 +109,16 @@ std::optional<bool> takes_gpu_memory(const Facts& facts, const RdmaPort& port) {
 struct End {
   const Facts* facts;
   const char* where;
-  std::vector<RdmaPort> ports;
-  std::optional<RdmaPort> port = std::nullopt;
-  std::optional<Gid> gid = std::nullopt;
+  RdmaPort port;
+  std::optional<Gid> gid;
+
+  End(const Facts& known, const char* place, const RdmaPort& taken)
+      : facts(&known), where(place), port(taken), gid(chosen_gid(gid_table(known.root, taken))) {}
 
   Evidence says(const std::string& what, const std::string& value) const {
-    return {fmt::format("{}, {}: {}", where, port->subject(), what), value};
+    return {fmt::format("{}, {}: {}", where, port.subject(), what), value};
   }
 };
-
-End end_of(const Facts& facts, const char* where) {
-  End end{.facts = &facts, .where = where, .ports = rdma_ports(facts.root)};
-  end.port = port_of(end.ports);
-  if (end.port) end.gid = chosen_gid(gid_table(facts.root, *end.port));
-  return end;
-}
 
 std::string_view differing_gids(const Gid& a, const Gid& b) {
   const auto is_v1 = [](const Gid& gid) { return gid.entry.type == verbs::GidType::roce_v1; };
@@ -145,7 +147,7 @@ class Comparison {
 
  private:
   std::string subject() const {
-    return fmt::format("{} here, {} there", here_.port->subject(), there_.port->subject());
+    return fmt::format("{} here, {} there", here_.port.subject(), there_.port.subject());
   }
   void add(std::string_view cause, const std::string& what, const std::string& own,
            const std::string& peers) {
@@ -155,21 +157,18 @@ class Comparison {
 
   // False when no packet of one end reaches the other, of which the rest would only be a consequence.
   bool reachable() {
-    const bool share_layer =
-        (any_active(here_.ports, "Ethernet") && any_active(there_.ports, "Ethernet")) ||
-        (any_active(here_.ports, "InfiniBand") && any_active(there_.ports, "InfiniBand"));
-    if (!share_layer) {
-      add("link_layers_differ", "link_layer", here_.port->link_layer, there_.port->link_layer);
+    if (here_.port.link_layer != there_.port.link_layer) {
+      add("link_layers_differ", "link_layer", here_.port.link_layer, there_.port.link_layer);
       return false;
     }
-    if (here_.port->transport != there_.port->transport) {
+    if (here_.port.transport != there_.port.transport) {
       const auto name = [](const End& end) {
-        return end.port->transport == Transport::soft_roce ? "soft-roce" : "hardware";
+        return end.port.transport == Transport::soft_roce ? "soft-roce" : "hardware";
       };
       add("fabrics_differ", "fabric", name(here_), name(there_));
       return false;
     }
-    if (here_.port->is_roce() && there_.port->is_roce() && here_.gid && there_.gid)
+    if (here_.port.is_roce() && there_.port.is_roce() && here_.gid && there_.gid)
       if (const std::string_view cause = differing_gids(*here_.gid, *there_.gid); !cause.empty())
         add(cause, "GID", text_of(*here_.gid), text_of(*there_.gid));
     return true;
@@ -181,21 +180,21 @@ class Comparison {
   }
 
   void path_mtu_pair() {
-    const int own = active_mtu(*here_.facts, *here_.port), peers = active_mtu(*there_.facts, *there_.port);
+    const int own = active_mtu(*here_.facts, here_.port), peers = active_mtu(*there_.facts, there_.port);
     if (own > 0 && peers > 0 && own != peers)
       add("path_mtu_differs", "active MTU", std::to_string(own), std::to_string(peers));
   }
 
   void gpu_memory() {
-    const auto own = takes_gpu_memory(*here_.facts, *here_.port);
-    const auto peers = takes_gpu_memory(*there_.facts, *there_.port);
+    const auto own = takes_gpu_memory(*here_.facts, here_.port);
+    const auto peers = takes_gpu_memory(*there_.facts, there_.port);
     if (own && peers && *own != *peers)
       add("gpu_memory_at_one_end", "takes GPU memory", *own ? "yes" : "no", *peers ? "yes" : "no");
   }
 
   void versions() {
     differ("drivers_differ", "sys/module/nvidia/version", "sys/module/nvidia/version");
-    const auto folder = [](const End& end) { return "sys/class/infiniband/" + end.port->device; };
+    const auto folder = [](const End& end) { return "sys/class/infiniband/" + end.port.device; };
     const auto model = [&](const End& end) {
       return end.facts->root.read(folder(end) + "/board_id", 128).text;
     };
@@ -216,19 +215,20 @@ class Comparison {
 
 }  // namespace
 
-const Check ends_check = {
-    .name = "ends",
-    .question = "Do both ends fit each other?",
-    .looks_at =
-        "of both ends: the first active port, its link layer, fabric, GID and active MTU; whether GPU "
-        "memory can be registered; versions of driver and firmware",
-    .layer = Layer::port,
-    .causes = causes,
-    .run = [](const Check&, const Facts&) { return std::vector<Finding>{}; }};
+const Check ends_check = {.name = "ends",
+                          .question = "Do both ends fit each other?",
+                          .looks_at =
+                              "of both ends: the first active ports of one kind, their link layer, fabric, "
+                              "GID and active MTU; whether GPU "
+                              "memory can be registered; versions of driver and firmware",
+                          .layer = Layer::port,
+                          .causes = causes,
+                          .run = [](const Check&, const Facts&) { return std::vector<Finding>{}; }};
 
 std::vector<Finding> compare_ends(const Facts& here, const Facts& there) {
-  const End own = end_of(here, "here"), peers = end_of(there, "there");
-  if (!own.port || !peers.port) return {};
+  const auto ports = port_pair(usable_ports(here.root), usable_ports(there.root));
+  if (!ports) return {};
+  const End own(here, "here", ports->first), peers(there, "there", ports->second);
   return Comparison(own, peers).take();
 }
 

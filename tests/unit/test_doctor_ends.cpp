@@ -63,8 +63,9 @@ TEST(Ends, WithoutAnActivePortAreNotCompared) {
 
 TEST(Ends, OfDifferentLinkLayersFail) {
   EXPECT_THAT(causes_of(dgx(), known("infiniband")), ElementsAre("link_layers_differ"));
-  // One that has both reaches either.
+  // One that has both reaches either, each by the port that fits.
   EXPECT_TRUE(causes_of(dgx(), known("dgx_of_both_link_layers")).empty());
+  EXPECT_TRUE(causes_of(known("dgx_of_both_link_layers"), known("infiniband")).empty());
 }
 
 TEST(Ends, OfDifferentFabricsFail) {
