@@ -142,7 +142,10 @@ class Usage(DoctorCase):
 
     def test_what_does_not_go_together_or_is_not_there_is_refused(self):
         made = self.made("dgx")
+        piped = self.made("two_socket")
+        os.mkfifo(piped / "sys" / "pipe")
         for arguments, names in (
+                (["--snapshot", piped], ["sys/pipe", "no recording"]),
                 (["--check", "nosuch"], ["'nosuch'", "peermem", "probe_transfer"]),
                 (["--size", "5Q"], ["'5Q'"]),
                 (["--fabric", "nosuch"], ["'nosuch'", "softverbs"]),
