@@ -4,12 +4,14 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <sstream>
 
+#include "doctor/isolated.hpp"
 #include "doctor/record_list.hpp"
 #include "topology/hwloc_view.hpp"
 
@@ -225,6 +227,15 @@ std::string export_xml(const Root& root) {
   return xml;
 }
 
+// In a process of its own: hwloc crashes on the export of what some damaged trees make it see.
+std::string export_safely(const Root& root) {
+  constexpr std::chrono::seconds patience{20};
+  const Isolated run =
+      run_isolated([&](const Reporter& report) { report.answer(export_xml(root)); }, patience);
+  const bool is_there = run.end == End::finished && !run.answers.empty() && run.answers.front().is_string();
+  return is_there ? run.answers.front().get<std::string>() : "";
+}
+
 }  // namespace
 
 RecordedTree record(const Root& root, const Answers& answers) {
@@ -234,7 +245,7 @@ RecordedTree record(const Root& root, const Answers& answers) {
   recorder.take_modules();
   recorder.take_module_files();
   RecordedTree tree = recorder.result();
-  if (const std::string xml = export_xml(root); !xml.empty()) tree.add("topology.xml", Kind::file, xml);
+  if (const std::string xml = export_safely(root); !xml.empty()) tree.add("topology.xml", Kind::file, xml);
   tree.add("answers.json", Kind::file,
            to_json(answers).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   return tree;

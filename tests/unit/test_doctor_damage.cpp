@@ -103,7 +103,7 @@ void diagnose(const fs::path& folder, const std::optional<topology::Machine>& ma
 TEST(DamagedMachine, is_diagnosed_without_a_crash_in_bounded_time) {
   const TestFolder folder("damage");
   const auto all = machines::known_machines();
-  constexpr unsigned rounds = 64;
+  constexpr unsigned rounds = 44;
   constexpr unsigned rounds_with_hwloc = 8;  // one in so many
   std::map<std::string, topology::Machine> read_before;
   unsigned mutations = 0;
