@@ -75,6 +75,22 @@ class Recorder {
           take("sys/module/" + module + "/" + std::string(one.path), one.take);
   }
 
+  // The limits of the process's groups, and of those above them.
+  void take_cgroups() {
+    std::istringstream lines(root_.read("proc/self/cgroup").text);
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t colon = line.rfind(':');
+      std::string folder = "sys/fs/cgroup";
+      const std::vector<std::string> groups =
+          parts_of(colon == std::string::npos ? "" : line.substr(colon + 1));
+      for (std::size_t depth = 0; depth <= groups.size(); ++depth) {
+        take(join(folder, "rdma.max"), Take::text);
+        take(join(folder, "rdma.current"), Take::text);
+        if (depth < groups.size()) folder = join(folder, groups[depth]);
+      }
+    }
+  }
+
   // Which modules this kernel could load.
   void take_module_files() {
     const std::string release = root_.read("proc/sys/kernel/osrelease").text;
@@ -244,6 +260,7 @@ RecordedTree record(const Root& root, const Answers& answers) {
   recorder.take_pci();
   recorder.take_modules();
   recorder.take_module_files();
+  recorder.take_cgroups();
   RecordedTree tree = recorder.result();
   if (const std::string xml = export_safely(root); !xml.empty()) tree.add("topology.xml", Kind::file, xml);
   tree.add("answers.json", Kind::file,
