@@ -44,6 +44,17 @@ doctor::Answers answers_in(const topology::Root& root) {
   }
 }
 
+// hwloc would wait for the writer of a pipe.
+void require_plain(const fs::path& folder) {
+  std::error_code fault;
+  for (fs::recursive_directory_iterator entry(folder, fault), end; !fault && entry != end;
+       entry.increment(fault))
+    if (const fs::file_status status = entry->symlink_status(fault); fs::is_other(status))
+      throw UsageError(
+          fmt::format("--snapshot {}: {} is a device, a socket or a pipe, and so is no recording",
+                      folder.native(), entry->path().native()));
+}
+
 fs::path make_folder() {
   std::string name = (fs::temp_directory_path() / "gdrbench-peer-").native() + std::string(6, 'X');
   if (mkdtemp(name.data()) == nullptr)
@@ -76,6 +87,7 @@ doctor::Facts facts_of_snapshot(const fs::path& folder, std::uint64_t size_bytes
         fmt::format("--snapshot {}: holds neither sys nor proc nor answers.json; name a folder that gdrbench "
                     "doctor --record made",
                     folder.native()));
+  require_plain(root.folder());
   return facts_of(root, answers_in(root), size_bytes);
 }
 

@@ -4,12 +4,14 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <sstream>
 
+#include "doctor/isolated.hpp"
 #include "doctor/record_list.hpp"
 #include "topology/hwloc_view.hpp"
 
@@ -71,6 +73,22 @@ class Recorder {
       if (names_a_word(module))
         for (const Recorded& one : record_list_of_modules())
           take("sys/module/" + module + "/" + std::string(one.path), one.take);
+  }
+
+  // The limits of the process's groups, and of those above them.
+  void take_cgroups() {
+    std::istringstream lines(root_.read("proc/self/cgroup").text);
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t colon = line.rfind(':');
+      std::string folder = "sys/fs/cgroup";
+      const std::vector<std::string> groups =
+          parts_of(colon == std::string::npos ? "" : line.substr(colon + 1));
+      for (std::size_t depth = 0; depth <= groups.size(); ++depth) {
+        take(join(folder, "rdma.max"), Take::text);
+        take(join(folder, "rdma.current"), Take::text);
+        if (depth < groups.size()) folder = join(folder, groups[depth]);
+      }
+    }
   }
 
   // Which modules this kernel could load.
@@ -225,6 +243,15 @@ std::string export_xml(const Root& root) {
   return xml;
 }
 
+// In a process of its own: hwloc crashes on the export of what some damaged trees make it see.
+std::string export_safely(const Root& root) {
+  constexpr std::chrono::seconds patience{20};
+  const Isolated run =
+      run_isolated([&](const Reporter& report) { report.answer(export_xml(root)); }, patience);
+  const bool is_there = run.end == End::finished && !run.answers.empty() && run.answers.front().is_string();
+  return is_there ? run.answers.front().get<std::string>() : "";
+}
+
 }  // namespace
 
 RecordedTree record(const Root& root, const Answers& answers) {
@@ -233,8 +260,9 @@ RecordedTree record(const Root& root, const Answers& answers) {
   recorder.take_pci();
   recorder.take_modules();
   recorder.take_module_files();
+  recorder.take_cgroups();
   RecordedTree tree = recorder.result();
-  if (const std::string xml = export_xml(root); !xml.empty()) tree.add("topology.xml", Kind::file, xml);
+  if (const std::string xml = export_safely(root); !xml.empty()) tree.add("topology.xml", Kind::file, xml);
   tree.add("answers.json", Kind::file,
            to_json(answers).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   return tree;

@@ -81,6 +81,9 @@ constexpr Recorded machine[] = {
     {"proc/sys/net/ipv4/conf/*/arp_*", Take::text},
     {"proc/1/cgroup", Take::name},
     {"proc/self/limits", Take::text},
+    {"proc/self/status", Take::lines},
+    {"proc/self/cgroup", Take::text},
+    {"proc/crypto", Take::lines},
     // What is where
     {"dev/infiniband/*", Take::name},
     {"dev/nvidia*", Take::name},
@@ -151,9 +154,10 @@ constexpr Recorded pci[] = {
 };
 
 constexpr std::string_view words[] = {
-    "nvidia", "nv_peer_mem", "gdrdrv", "mlx4",    "mlx5",    "ib_",         "rdma",    "rxe",          "siw",
-    "iw_cm",  "bnxt",        "irdma",  "qedr",    "efa",     "hfi1",        "erdma",   "mana",         "vfio",
-    "pci",    "crc32",       "iommu",  "nouveau", "hugetlb", "peer_memory", "dma_buf", "memory_peers",
+    "CapEff", "nvidia",  "nv_peer_mem", "gdrdrv",      "mlx4",    "mlx5",         "ib_",
+    "rdma",   "rxe",     "siw",         "iw_cm",       "bnxt",    "irdma",        "qedr",
+    "efa",    "hfi1",    "erdma",       "mana",        "vfio",    "pci",          "crc32",
+    "iommu",  "nouveau", "hugetlb",     "peer_memory", "dma_buf", "memory_peers",
 };
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include "topology/pci_path.hpp"
 
 #include <algorithm>
-#include <fstream>
+#include <cstdint>
+#include <limits>
 #include <regex>
 #include <utility>
 #include <vector>
+
+#include "topology/root.hpp"
 
 namespace gdrbench::topology {
 namespace {
@@ -84,10 +87,10 @@ PciDistance distance_between(const std::string& address, const std::string& othe
 }
 
 int numa_node(const std::string& address, const fs::path& root) {
-  int node = -1;
-  if (!is_pci_address(address)) return node;
-  std::ifstream file(function_folder(address, root) / "numa_node");
-  return file >> node ? node : -1;
+  if (!is_pci_address(address)) return -1;
+  // A stream would wait for whoever writes into a pipe.
+  const std::int64_t node = Root(root).number(function_folder(address, "") / "numa_node").value_or(-1);
+  return node >= 0 && node <= std::numeric_limits<int>::max() ? static_cast<int>(node) : -1;
 }
 
 std::string rdma_pci_address(const std::string& device, const fs::path& root) {

@@ -42,7 +42,7 @@ class DoctorCase(TestCase):
 
 
 class ThisMachine(DoctorCase):
-    def test_it_ends_cleanly_and_fails_nothing_for_what_it_cannot_know(self):
+    def test_it_ends_cleanly_and_says_what_it_looked_at(self):
         document = self.report("--no-probes")
         self.assertEqual("this machine", document["ends"][0]["source"])
         if not RDMA_DEVICES:
@@ -142,7 +142,10 @@ class Usage(DoctorCase):
 
     def test_what_does_not_go_together_or_is_not_there_is_refused(self):
         made = self.made("dgx")
+        piped = self.made("two_socket")
+        os.mkfifo(piped / "sys" / "pipe")
         for arguments, names in (
+                (["--snapshot", piped], ["sys/pipe", "no recording"]),
                 (["--check", "nosuch"], ["'nosuch'", "peermem", "probe_transfer"]),
                 (["--size", "5Q"], ["'5Q'"]),
                 (["--fabric", "nosuch"], ["'nosuch'", "softverbs"]),

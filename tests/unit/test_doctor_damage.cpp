@@ -51,7 +51,8 @@ constexpr const char* odd_texts[] = {"-1",
                                      "0x0000000000000000 0xffffffffffffffff 0x0"};
 
 // Also as root, who may read everything: folders, pipes and loops cannot be read.
-std::string damage(const fs::path& file, Random& random) {
+// hwloc would wait for a pipe's writer: the command refuses a tree with one.
+std::string damage(const fs::path& file, Random& random, bool with_pipes) {
   const std::string before = content_of(file);
   enum { empty, huge, random_bytes, half, changed_byte, odd, folder, pipe, loop, dangling, kinds };
   const auto kind = below(random, kinds);
@@ -69,7 +70,7 @@ std::string damage(const fs::path& file, Random& random) {
   }
   fs::remove(file);
   if (kind == folder) fs::create_directory(file);
-  if (kind == pipe) mkfifo(file.c_str(), 0600);
+  if (kind == pipe && with_pipes) mkfifo(file.c_str(), 0600);
   if (kind == loop) fs::create_symlink(file.filename(), file);
   if (kind == dangling) fs::create_symlink("nowhere/at/all", file);
   return file.native() + " kind " + std::to_string(kind);
@@ -102,7 +103,7 @@ void diagnose(const fs::path& folder, const std::optional<topology::Machine>& ma
 TEST(DamagedMachine, is_diagnosed_without_a_crash_in_bounded_time) {
   const TestFolder folder("damage");
   const auto all = machines::known_machines();
-  constexpr unsigned rounds = 64;
+  constexpr unsigned rounds = 44;
   constexpr unsigned rounds_with_hwloc = 8;  // one in so many
   std::map<std::string, topology::Machine> read_before;
   unsigned mutations = 0;
@@ -124,7 +125,7 @@ TEST(DamagedMachine, is_diagnosed_without_a_crash_in_bounded_time) {
     for (std::size_t i = 0; i < 8; ++i)
       if (const fs::path& file = files[below(random, files.size())];
           fs::is_regular_file(fs::symlink_status(file)))
-        done += fmt::format("\n  {}: {}", ++mutations, damage(file, random));
+        done += fmt::format("\n  {}: {}", ++mutations, damage(file, random, machine.has_value()));
     SCOPED_TRACE(done);
     const auto before = Clock::now();
     EXPECT_NO_THROW(diagnose(folder.path(), machine));
@@ -147,7 +148,7 @@ TEST(DamagedMachine, can_be_recorded) {
     for (int i = 0; i < 30; ++i)
       if (const fs::path& file = files[below(random, files.size())];
           fs::is_regular_file(fs::symlink_status(file)))
-        damage(file, random);
+        damage(file, random, false);
     EXPECT_NO_THROW(anonymise(record(topology::Root(folder.path()), {}), {}).write(recorded.path())) << round;
   }
 }
