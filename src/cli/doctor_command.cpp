@@ -106,7 +106,9 @@ doctor::EndReport end_report(const doctor::Facts& facts, const std::vector<const
                         .source = source,
                         .summary = "",
                         .findings = doctor::run_checks(facts, checks),
-                        .probes = facts.answers.probes};
+                        .probes = facts.answers.probes,
+                        .not_applicable = {}};
+  end.not_applicable = doctor::not_applicable(checks, end.findings);
   end.summary = doctor::summarise(facts, end.findings);
   return end;
 }
@@ -119,6 +121,24 @@ void record_to(const std::string& folder, const doctor::Facts& facts) {
              "gdrbench: recorded {} files into {}; look at its README before you pass it on\n"
              "  gdrbench doctor --snapshot {} shows what it tells\n",
              tree.entries().size(), folder, folder);
+}
+
+// A device or GPU that is asked for and not there is no finding.
+void require_devices(const Flags& flags, const doctor::Facts& facts) {
+  const auto& gpus = facts.answers.gpus;
+  if (flags.gpu && (*flags.gpu < 0 || static_cast<std::size_t>(*flags.gpu) >= gpus.size()))
+    throw UsageError(fmt::format(
+        "--gpu {}: CUDA has {} GPUs here, numbered from 0{}{}; see gdrbench topology", *flags.gpu,
+        gpus.size(), facts.answers.cuda_unavailable.empty() ? "" : ": ", facts.answers.cuda_unavailable));
+  const auto& devices = facts.answers.rdma;
+  const bool is_there = std::any_of(devices.begin(), devices.end(), [&](const doctor::RdmaAnswer& device) {
+    return device.device == flags.device;
+  });
+  if (flags.device.empty() || is_there) return;
+  std::string known;
+  for (const doctor::RdmaAnswer& device : devices) known += (known.empty() ? "" : ", ") + device.device;
+  throw UsageError(fmt::format("--device '{}': there is no such RDMA device; libibverbs has {}", flags.device,
+                               known.empty() ? "none" : known));
 }
 
 // Tries transfers, and samples the ports' counters around them.
@@ -139,6 +159,7 @@ Visit examine_one(const Flags& flags, const std::vector<const doctor::Check*>& c
     facts = facts_of_snapshot(flags.snapshot, size);
   } else {
     facts = facts_of_this_machine({.size_bytes = size, .probes = !flags.no_probes});
+    require_devices(flags, facts);
     if (!flags.no_probes) try_transfers(flags, facts, facts.answers.probes);
   }
   if (!flags.record.empty()) record_to(flags.record, facts);
@@ -175,6 +196,7 @@ Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& 
     return session.examine(to_json(request));
   }();
   doctor::Facts here = facts_of_this_machine(request);
+  require_devices(flags, here);
   std::optional<doctor::EndReport> other;
   std::vector<doctor::ProbeAnswer> transfers;
   try {
@@ -228,9 +250,11 @@ std::string list_of_checks(const std::vector<const doctor::Check*>& checks) {
 int run_doctor(const Flags& flags, const Invocation& invocation) {
   const std::vector<const doctor::Check*> checks = doctor::select_checks(flags.checks);
   if (flags.list) return print_text(list_of_checks(checks));
-  if (flags.explain) return print_text(doctor::explain_checks());
+  if (flags.explain) return print_text(doctor::explain_checks(checks));
   check_usage(flags);
   const std::uint64_t size = parse_size(flags.size);
+  if (size == 0)
+    throw UsageError("--size 0: nothing can be registered; give the size of a message, or of a model");
   prepare_fabric(flags, invocation);
   if (flags.facts_for_peer) return print_facts_for_peer({.size_bytes = size, .probes = !flags.no_probes});
 
@@ -259,20 +283,33 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
   command->add_option("--size", flags->size, "GPU memory that is to be registered at once")
       ->capture_default_str();
   command->add_flag("--no-probes", flags->no_probes, "Register and transfer nothing");
-  command->add_option("--fabric", flags->fabric, "What probes run on: auto, hardware, soft-roce or softverbs")
+  command
+      ->add_option("--fabric", flags->fabric,
+                   "What probes run on: auto (what the kernel offers, never softverbs), hardware, soft-roce "
+                   "or softverbs")
       ->capture_default_str();
   command->add_option("--device", flags->device, "RDMA device for the transfers");
   command->add_option("--peer-device", flags->peer_device, "RDMA device of the other end");
   command->add_option("--gpu", flags->gpu, "GPU for the transfers");
   command->add_option("--peer-gpu", flags->peer_gpu, "GPU of the other end");
-  command->add_option("--snapshot", flags->snapshot, "Look at a recorded machine instead of this one");
-  command->add_option("--record", flags->record,
-                      "Record this machine into a new folder, without names, addresses and serial numbers");
+  command->add_option("--snapshot", flags->snapshot, "Look at a recorded machine instead of this one")
+      ->type_name("FOLDER");
+  command
+      ->add_option(
+          "--record", flags->record,
+          "Record this machine (not HOST) into a new folder, without names, addresses and serial numbers")
+      ->type_name("FOLDER");
   command->add_flag("--json", flags->json, "The report as JSON");
   command->add_flag("--verbose", flags->verbose, "Show what is all right too, and all evidence");
   command->add_flag("--strict", flags->strict, "Exit with status 1 for warnings too");
   command->add_flag("--facts-for-peer", flags->facts_for_peer)->group("");
-  command->footer("Exit status: 0 nothing failed, 1 something did, 2 bad usage, 4 the peer was lost.");
+  command->footer(
+      "First gdrbench doctor; then sudo gdrbench doctor, which sees more (ACS, the kernel log); then, with "
+      "gdrbench\n"
+      "serve at HOST, gdrbench doctor HOST.\n\n"
+      "Exit status: 0 no check failed (whether gdr is possible says the line that begins with gdr:), 1 one "
+      "did, or\n"
+      "the other end could not be reached, 2 bad usage, 4 the other end was lost.");
   command->callback([=, &chosen] { chosen = [=] { return run_doctor(*flags, invocation); }; });
 }
 

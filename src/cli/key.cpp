@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -26,9 +27,11 @@ std::string read_key(const std::string& file) {
     return value != nullptr ? trimmed(value) : "";
   }
   std::ifstream in(file);
-  if (!in)
-    throw UsageError(
-        fmt::format("--key-file {}: {}; give a file that holds the key", file, errno_name(errno)));
+  if (!in) {
+    const int fault = errno;
+    throw UsageError(fmt::format("--key-file {}: {} ({}); give a file that holds the key", file,
+                                 errno_name(fault), std::strerror(fault)));
+  }
   std::ostringstream content;
   content << in.rdbuf();
   std::string key = trimmed(content.str());

@@ -93,7 +93,8 @@ pid_t start_lstopo(const fs::path& document, const fs::path& picture, const fs::
   int fault = 0;
   for (const char* program : {"lstopo", "lstopo-no-graphics"}) {
     pid_t child = 0;
-    fault = start({program, "-i", document.string(), "--if", "xml", picture.string()}, errors, child);
+    fault = start({program, "-i", document.string(), "--if", "xml", "--no-legend", picture.string()}, errors,
+                  child);
     if (fault == 0) return child;
   }
   if (fault == ENOENT)

@@ -26,7 +26,7 @@ struct Flags {
 
 topology::Root root_of(const Flags& flags) {
   if (flags.snapshot.empty()) return topology::Root();
-  const topology::Root root(flags.snapshot);
+  topology::Root root(flags.snapshot);
   if (!root.exists("."))
     throw UsageError(fmt::format("--snapshot '{}': there is no such folder", flags.snapshot));
   if (!root.exists("sys") && !root.exists("topology.xml"))
@@ -100,10 +100,17 @@ void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "topology", "GPUs, NICs, NVMe devices, what lies between them, and the best NIC of each GPU");
   command->add_flag("--json", flags->json, "JSON on standard output (docs/topology.schema.json)");
-  command->add_option("--xml", flags->xml, "Write hwloc's XML document, which lstopo and hwloc-* read");
-  command->add_option("--picture", flags->picture,
-                      "Have lstopo draw a picture; the name ends in .svg, .png, .pdf or .txt");
-  command->add_option("--snapshot", flags->snapshot, "Show the machine recorded in this folder");
+  command->add_option("--xml", flags->xml, "Write hwloc's XML document, which lstopo and hwloc-* read")
+      ->type_name("FILE");
+  command
+      ->add_option("--picture", flags->picture,
+                   "Have lstopo draw a picture; the name ends in .svg, .png, .pdf or .txt")
+      ->type_name("FILE");
+  command->add_option("--snapshot", flags->snapshot, "Show the machine recorded in this folder")
+      ->type_name("FOLDER");
+  command->footer(
+      "Exit status: 0 done, 1 a file could not be written, 2 bad usage, 3 lstopo is missing or cannot write "
+      "that\nformat.");
   command->callback([=, &chosen, &invocation] {
     if (!invocation.benchmark_flags.empty())
       throw UsageError(fmt::format("{}: topology measures nothing", invocation.benchmark_flags.front()));

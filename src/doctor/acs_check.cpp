@@ -25,7 +25,7 @@ constexpr Cause causes[] = {
     {"unknown", Verdict::unknown,
      "Whether Access Control Services divert traffic between GPU and NIC cannot be seen: the kernel shows "
      "that part of configuration space to root alone.",
-     "run the doctor with sudo, or look yourself: sudo lspci -vvv | grep -e ^[0-9a-f] -e ACSCtl"},
+     "run the doctor with sudo, or look yourself: sudo lspci -vvv | grep -e '^[0-9a-f]' -e ACSCtl"},
 };
 
 using Way = std::vector<std::string>;

@@ -1,5 +1,7 @@
 #include "doctor/counters.hpp"
 
+#include <fmt/format.h>
+
 #include "doctor/rdma_ports.hpp"
 
 namespace gdrbench::doctor {
@@ -12,8 +14,8 @@ Counters read_counters(const topology::Root& root) {
     for (const std::string& folder : {port.folder() + "/hw_counters", port.folder() + "/counters"})
       for (const std::string& name : root.list(folder)) {
         if (name == setting) continue;
-        if (const auto value = root.number(folder + "/" + name); value && *value >= 0)
-          counters[port.device + "/" + std::to_string(port.number) + "/" + name] =
+        if (const auto value = root.number(fmt::format("{}/{}", folder, name)); value && *value >= 0)
+          counters[fmt::format("{}/{}/{}", port.device, port.number, name)] =
               static_cast<std::uint64_t>(*value);
       }
   return counters;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/ends.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::doctor {
@@ -81,6 +82,12 @@ bool passed_gdr_on_gpus(const Answers& answers) {
   return found;
 }
 
+bool was_gdr_tried(const Answers& answers) {
+  return std::any_of(answers.probes.begin(), answers.probes.end(), [](const ProbeAnswer& probe) {
+    return probe.what.starts_with("transfer gdr ") && probe.outcome != "not run";
+  });
+}
+
 std::size_t count(const std::vector<Finding>& findings, Verdict verdict) {
   return static_cast<std::size_t>(std::count_if(
       findings.begin(), findings.end(), [verdict](const Finding& one) { return one.verdict == verdict; }));
@@ -92,10 +99,13 @@ std::vector<const Check*> select_checks(const std::vector<std::string>& names) {
   const auto all = checks();
   std::vector<std::string_view> known;
   for (const Check* check : all) known.push_back(check->name);
-  for (const std::string& name : names)
+  for (const std::string& name : names) {
+    if (name == ends_check.name)
+      throw UsageError(fmt::format("--check '{}': it is made by itself when a HOST is given", name));
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw UsageError(
           fmt::format("--check '{}': there is no such check; there are: {}", name, fmt::join(known, ", ")));
+  }
   std::vector<const Check*> chosen;
   for (const Check* check : all)
     if (names.empty() || std::find(names.begin(), names.end(), check->name) != names.end())
@@ -124,11 +134,24 @@ std::vector<Finding> run_checks(const Facts& facts, std::span<const Check* const
     std::move(found.begin(), found.end(), std::back_inserter(findings));
   }
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    // What asks for nothing to be done stands after all that does.
+    const bool rests_a = a.verdict <= Verdict::info, rests_b = b.verdict <= Verdict::info;
     const Layer layer_a = layer_of(a), layer_b = layer_of(b);
+    if (rests_a != rests_b) return rests_b;
     return layer_a != layer_b ? layer_a < layer_b : a.verdict > b.verdict;
   });
   explain_probes(findings, std::vector<Finding>(findings));
   return findings;
+}
+
+std::vector<std::string> not_applicable(std::span<const Check* const> checks,
+                                        const std::vector<Finding>& findings) {
+  std::vector<std::string> names;
+  for (const Check* check : checks)
+    if (std::none_of(findings.begin(), findings.end(),
+                     [check](const Finding& one) { return one.check == check->name; }))
+      names.emplace_back(check->name);
+  return names;
 }
 
 std::string summarise(const Facts& facts, const std::vector<Finding>& findings) {
@@ -138,14 +161,22 @@ std::string summarise(const Facts& facts, const std::vector<Finding>& findings) 
     return one.verdict == Verdict::fail && one.explained_by.empty() && one.subject != "tcp";
   };
   const auto root = std::find_if(findings.begin(), findings.end(), fails);
-  if (root != findings.end())
-    return fmt::format("gdr: missing because of {}{}{}: {}", root->check, root->subject.empty() ? "" : ", ",
-                       root->subject, root->text);
+  const std::string cause = root == findings.end()
+                                ? ""
+                                : fmt::format("{}{}{}: {}", root->check, root->subject.empty() ? "" : ", ",
+                                              root->subject, root->text);
+  const bool works = passed_gdr_on_gpus(facts.answers);
+  if (works && !cause.empty()) return "gdr: works for 4 KiB; other transfers may fail because of " + cause;
+  // One device's fault need not be that of the others.
+  const bool is_certain = was_gdr_tried(facts.answers) || cause.empty() || root->subject.empty() ||
+                          facts.root.list("sys/class/infiniband").size() < 2;
+  if (!cause.empty())
+    return fmt::format("gdr: {} because of {}", is_certain ? "missing" : "may be missing", cause);
   if (!has_gpu(facts)) return "gdr: not possible here: no NVIDIA GPU was found";
   if (!has_rdma(facts)) return "gdr: not possible here: no RDMA device was found";
   const std::size_t warnings = count(findings, Verdict::warn), unknowns = count(findings, Verdict::unknown);
-  std::string text =
-      passed_gdr_on_gpus(facts.answers) ? "gdr: works" : "gdr: nothing was found that stops it";
+  std::string text = works ? "gdr: works" : "gdr: nothing was found that stops it";
+  if (!was_gdr_tried(facts.answers)) text += "; it was not tried";
   if (warnings > 0) text += fmt::format("; {} could make it slow or fragile", warnings);
   if (unknowns > 0) text += fmt::format("; {} could not be seen", unknowns);
   return text;

@@ -12,12 +12,17 @@ namespace gdrbench::doctor {
 /// names there are.
 std::vector<const Check*> select_checks(const std::vector<std::string>& names);
 
-/// What they find, root causes first: by layer, then the worst. A check that throws is told as unknown. A
-/// probe that fails where another finding tells why is marked as explained by that.
+/// What they find, root causes first: by layer, then the worst; infos after all that asks for something. A
+/// check that throws is told as unknown. A probe that fails where another finding tells why is marked as
+/// explained by that.
 std::vector<Finding> run_checks(const Facts& facts, std::span<const Check* const> checks);
 
 /// Marks the failed probes among `findings` that one of `causes` explains.
 void explain_probes(std::vector<Finding>& findings, const std::vector<Finding>& causes);
+
+/// Names of those checks that found nothing to look at.
+std::vector<std::string> not_applicable(std::span<const Check* const> checks,
+                                        const std::vector<Finding>& findings);
 
 /// "gdr: missing because …": in a sentence, what the findings come to.
 std::string summarise(const Facts& facts, const std::vector<Finding>& findings);

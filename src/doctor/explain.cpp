@@ -18,7 +18,26 @@ constexpr const char* head =
     "**ok**. "
     "Checks come\nin the order of the layers that they look at: what lies deeper explains what fails above "
     "it.\n"
-    "In a fix, `{}` stands for the device or port that the finding names.\n";
+    "In a fix, `{}` stands for the device or port that the finding names, and `<netdev>` and the like for "
+    "what "
+    "only you\nknow. The word after a verdict is the finding's `cause` in `--json`. Scripts are in "
+    "gdrbench's "
+    "source folder.\n";
+
+constexpr const char* symptoms =
+    "\n## By symptom\n\n"
+    "| what you see | begin with |\n|---|---|\n"
+    "| registering GPU memory fails with EFAULT | registration, peermem, dmabuf, bar1 |\n"
+    "| completion status 4 with vendor error 0x51, hangs, zeros | acs, iommu, virtual_machine, bar_placement "
+    "|\n"
+    "| registering fails with ENOMEM | memlock |\n"
+    "| status 12 (RETRY_EXC) | gids, ports, ends, counters |\n"
+    "| ETIMEDOUT when a queue pair goes to RTR | gids |\n"
+    "| no RDMA device, or not in a container | rdma_devices, netns |\n"
+    "| gdr works and is slow | distance, acs, relaxed_ordering, pcie_link, mtu, counters |\n\n"
+    "`gdrbench doctor --check NAME[,NAME]` makes some checks alone, `--explain --check NAME` prints their "
+    "part "
+    "of this page.\n";
 
 const char* title_of(Layer layer) {
   switch (layer) {
@@ -70,16 +89,17 @@ std::string describe(const Check& check) {
 
 }  // namespace
 
-std::string explain_checks() {
-  std::string text = head;
+std::string explain_checks(std::span<const Check* const> chosen) {
+  const bool is_whole = chosen.size() == checks().size();
+  std::string text = is_whole ? std::string(head) + symptoms : "";
   const Check* before = nullptr;
-  for (const Check* check : checks()) {
-    if (before == nullptr || before->layer != check->layer)
+  for (const Check* check : chosen) {
+    if (is_whole && (before == nullptr || before->layer != check->layer))
       text += fmt::format("\n## {}\n", title_of(check->layer));
     text += describe(*check);
     before = check;
   }
-  return text + "\n## Between both ends\n" + describe(ends_check);
+  return is_whole ? text + "\n## Between both ends\n" + describe(ends_check) : text;
 }
 
 }  // namespace gdrbench::doctor

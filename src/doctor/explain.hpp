@@ -1,10 +1,13 @@
 #pragma once
 
+#include <span>
 #include <string>
+
+#include "doctor/check.hpp"
 
 namespace gdrbench::doctor {
 
-/// docs/troubleshooting.md: every check with its question, sources and causes, in Markdown.
-std::string explain_checks();
+/// Checks with their questions, sources and causes, in Markdown; all of them are docs/troubleshooting.md.
+std::string explain_checks(std::span<const Check* const> chosen);
 
 }  // namespace gdrbench::doctor

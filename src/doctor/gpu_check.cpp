@@ -26,7 +26,7 @@ constexpr Cause causes[] = {
      "build/release"},
     {"nouveau", Verdict::fail,
      "The nouveau driver holds the GPU, so NVIDIA's driver, and with it CUDA, cannot have it.",
-     "echo 'blacklist nouveau' >/etc/modprobe.d/nouveau.conf; update-initramfs -u; reboot",
+     "echo 'blacklist nouveau' >/etc/modprobe.d/nouveau.conf; update-initramfs -u (RHEL: dracut -f); reboot",
      "a console on this GPU loses its graphics until NVIDIA's driver is there"},
     {"given_to_guest", Verdict::fail, "The GPU is set aside for a virtual machine (driver vfio-pci).",
      "run gdrbench in that virtual machine, or unbind: echo {} >/sys/bus/pci/drivers/vfio-pci/unbind; "

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "doctor/facts.hpp"
@@ -20,7 +21,9 @@ bool is_grace(const topology::Root& root);
 /// A version, "6.1.0-31-amd64" or "580.95.05".
 struct Version {
   int major = 0, minor = 0;
-  auto operator<=>(const Version&) const = default;
+  bool operator<(const Version& other) const {
+    return std::pair(major, minor) < std::pair(other.major, other.minor);
+  }
 };
 /// The first two numbers of the text; absent where it does not begin with one.
 std::optional<Version> version_in(std::string_view text);

@@ -15,7 +15,8 @@ constexpr Cause causes[] = {
      "The IOMMU translates the addresses of GPU or NIC, so their traffic takes the way through the CPU: "
      "transfers of GPU memory are slow, fail with status 4 and vendor error 0x51, or hang.",
      "add iommu=pt (iommu.passthrough=1 on Arm) to the kernel's command line (GRUB_CMDLINE_LINUX in "
-     "/etc/default/grub; update-grub; reboot), or turn VT-d, AMD-Vi or SMMU off in the BIOS",
+     "/etc/default/grub; update-grub, or on RHEL grubby --update-kernel=ALL --args; reboot), or turn VT-d, "
+     "AMD-Vi or SMMU off in the BIOS",
      "a faulty or hostile device can then reach all memory; devices handed to virtual machines stay isolated "
      "with iommu=pt"},
     {"unknown", Verdict::unknown,

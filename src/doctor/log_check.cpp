@@ -105,6 +105,7 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
     ++lines.count;
   }
   std::vector<Finding> findings;
+  findings.reserve(by_cause.size());
   for (const auto& [cause, lines] : by_cause)
     findings.push_back(
         find(self, cause, "", {{fmt::format("kernel log, last of {} such lines", lines.count), lines.last}}));

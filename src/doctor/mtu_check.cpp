@@ -13,7 +13,8 @@ constexpr Cause causes[] = {
     {"ok", Verdict::ok, "The port uses the largest path MTU that it can."},
     {"small_netdev_mtu", Verdict::warn,
      "The MTU of the netdev <netdev> leaves room for a path MTU of <path_mtu> bytes only, where the port "
-     "could do 4096 (seen: about 5 % of the bandwidth, and more packets a second for the same bytes).",
+     "could do 4096 (others report about 5 % of the bandwidth, and more packets a second for the same "
+     "bytes).",
      "ip link set <netdev> mtu 4200, or 9000, on both ends and on the switches between them (1500 gives "
      "1024, 4200 gives 4096)",
      "where a switch on the way does not carry such frames, large messages are lost and end in RETRY_EXC"},

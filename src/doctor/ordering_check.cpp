@@ -12,7 +12,7 @@ constexpr Cause causes[] = {
     {"ok", Verdict::ok, "NICs may reorder their PCIe writes."},
     {"off", Verdict::warn,
      "PCIe relaxed ordering is off for this NIC: on many machines that costs more than half of the bandwidth "
-     "(15 instead of 47 GB/s were seen).",
+     "(others report 15 instead of 47 GB/s).",
      "setpci -s {} CAP_EXP+8.w=10:10 (until the next boot); to keep it: the BIOS's \"Relaxed Ordering\", and "
      "mlxconfig -d {} set PCI_WR_ORDERING=1 for NVIDIA NICs",
      "programs that wait for data by looking at memory, not for a completion, can see it out of order"},
@@ -23,7 +23,7 @@ constexpr Cause causes[] = {
      "Whether relaxed ordering is on for the NICs cannot be seen: the kernel shows that part of "
      "configuration "
      "space to root alone.",
-     "run the doctor with sudo, or: sudo lspci -vv | grep -e ^[0-9a-f] -e RlxdOrd"},
+     "run the doctor with sudo, or: sudo lspci -vv | grep -e '^[0-9a-f]' -e RlxdOrd"},
 };
 
 // Root ports that Linux marks (drivers/pci/quirks.c, quirk_relaxedordering_disable).

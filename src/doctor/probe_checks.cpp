@@ -11,8 +11,10 @@ namespace gdrbench::doctor {
 namespace {
 
 Evidence seen(const ProbeAnswer& probe) {
+  // The check that an error names has been made beside this one.
+  const std::string error = probe.text.substr(0, probe.text.find("; confirm with: "));
   return {probe.what + (probe.device.empty() ? "" : " on " + probe.device),
-          probe.text.empty() ? probe.outcome : probe.outcome + ": " + probe.text};
+          error.empty() ? probe.outcome : probe.outcome + ": " + error};
 }
 
 bool any(const std::vector<ProbeAnswer>& probes, const char* outcome) {
@@ -116,6 +118,7 @@ std::vector<Finding> registrations(const Check& self, const Facts& facts) {
   for (const ProbeAnswer& probe : facts.answers.probes)
     if (probe.what.starts_with("register ")) tried[{probe.device, probe.gpu}].push_back(probe);
   std::vector<Finding> findings;
+  findings.reserve(tried.size());
   for (const auto& [where, probes] : tried)
     findings.push_back(registration_finding(self, where.first, where.second, probes));
   return findings;
@@ -123,7 +126,7 @@ std::vector<Finding> registrations(const Check& self, const Facts& facts) {
 
 constexpr Cause transfer_causes[] = {
     {"ok", Verdict::ok, "4 KiB went each way over this path, by write and by read, and were verified."},
-    {"not_run", Verdict::info, "This path could not be tried; what it lacks is named below."},
+    {"not_run", Verdict::info, "This path was not tried, for the reason given."},
     {"partly", Verdict::warn,
      "This path works for some operations or directions only: often a root complex that forwards "
      "peer-to-peer "
@@ -131,7 +134,8 @@ constexpr Cause transfer_causes[] = {
      "use the operation and direction that passed, or a GPU and NIC below one PCIe switch: gdrbench "
      "topology"},
     {"fails", Verdict::fail, "Transfers over this path fail.",
-     "gdrbench doctor --verbose on both ends; the error below names the usual cause"},
+     "the error names the usual cause, where one is known; then gdrbench doctor at both ends, as root (ACS, "
+     "kernel log); gdrbench compare HOST --memory host tells whether GPU memory makes the difference"},
     {"crashed", Verdict::fail, "A transfer took the process down inside a driver.",
      "dmesg | tail -50; bring kernel modules and user-space libraries to one version",
      "programs that run on the old libraries have to be restarted"},
@@ -175,6 +179,7 @@ std::vector<Finding> transfers(const Check& self, const Facts& facts) {
       known->second.push_back(probe);
   }
   std::vector<Finding> findings;
+  findings.reserve(tried.size());
   for (const auto& [path, probes] : tried) findings.push_back(transfer_finding(self, path, probes));
   return findings;
 }

@@ -21,8 +21,8 @@ constexpr Cause causes[] = {
     {"ok", Verdict::ok, "libibverbs offers the device and can open it."},
     {"no_rdma", Verdict::fail,
      "There is no RDMA device: no RDMA driver is loaded, and no NIC is seen whose RDMA driver is known.",
-     "use a machine with an RDMA NIC; gdrbench --fabric softverbs, or soft-RoCE (gdrbench doctor --check "
-     "soft_roce), show that everything works, without being a measure of RDMA"},
+     "use a machine with an RDMA NIC; without one, gdrbench compare --loopback runs on softverbs, a NIC in "
+     "software that is no measure of RDMA"},
     {"only_softverbs", Verdict::info,
      "The kernel has no RDMA device; softverbs, the NIC in software, stands in for one. Its figures show "
      "that "

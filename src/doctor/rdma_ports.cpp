@@ -98,20 +98,23 @@ std::vector<Gid> gid_table(const Root& root, const RdmaPort& port) {
   std::vector<Gid> table;
   const std::string folder = port.folder();
   for (const std::string& slot : root.list(folder + "/gids")) {
-    const auto gid = gid_from(root.read(folder + "/gids/" + slot, 64).text);
+    const auto gid = gid_from(root.read(fmt::format("{}/gids/{}", folder, slot), 64).text);
     if (!gid) continue;
-    const auto type = type_from(root.read(folder + "/gid_attrs/types/" + slot, 64).text, port.link_layer);
+    const auto type =
+        type_from(root.read(fmt::format("{}/gid_attrs/types/{}", folder, slot), 64).text, port.link_layer);
     int index = 0;
     const auto [end, fault] = std::from_chars(slot.data(), slot.data() + slot.size(), index);
     if (!type || fault != std::errc{} || end != slot.data() + slot.size()) continue;
-    table.push_back({.entry = {.gid = *gid, .type = *type, .index = index},
-                     .netdev = netdev_name(root.read(folder + "/gid_attrs/ndevs/" + slot, 64))});
+    table.push_back(
+        {.entry = {.gid = *gid, .type = *type, .index = index},
+         .netdev = netdev_name(root.read(fmt::format("{}/gid_attrs/ndevs/{}", folder, slot), 64))});
   }
   return table;
 }
 
 std::optional<Gid> chosen_gid(const std::vector<Gid>& table) {
   std::vector<verbs::GidEntry> entries;
+  entries.reserve(table.size());
   for (const Gid& gid : table) entries.push_back(gid.entry);
   const std::optional<int> index = verbs::choose_gid(entries);
   if (!index) return std::nullopt;
@@ -123,8 +126,7 @@ std::string netdev_of(const Root& root, const RdmaPort& port) {
   if (const auto gid = chosen_gid(gid_table(root, port)); gid && !gid->netdev.empty()) return gid->netdev;
   // rdma_rxe names it itself.
   const std::string device = "sys/class/infiniband/" + port.device;
-  if (const std::string parent = netdev_name(root.read(device + "/parent", 64)); !parent.empty())
-    return parent;
+  if (std::string parent = netdev_name(root.read(device + "/parent", 64)); !parent.empty()) return parent;
   const std::vector<std::string> netdevs = root.list(device + "/device/net");
   for (const std::string& netdev : netdevs)
     if (root.number("sys/class/net/" + netdev + "/dev_port") == port.number - 1) return netdev;

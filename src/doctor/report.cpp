@@ -30,7 +30,8 @@ json to_json(const EndReport& end) {
           {"summary", end.summary},
           {"counts", counts(end.findings)},
           {"findings", list(end.findings)},
-          {"probes", to_json(only_probes)["probes"]}};
+          {"probes", to_json(only_probes)["probes"]},
+          {"not_applicable", end.not_applicable}};
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ struct EndReport {
   std::string summary;
   std::vector<Finding> findings;  ///< root causes first
   std::vector<ProbeAnswer> probes;
+  std::vector<std::string> not_applicable;  ///< names of checks that found nothing to look at
 };
 
 struct Report {

@@ -50,7 +50,7 @@ constexpr Cause causes[] = {
     {"azure_kernel", Verdict::info,
      "This kernel, <release>, is Azure's (also that of GitHub's runners), which has no rdma_rxe in any "
      "package.",
-     "scripts/softroce-vm brings a kernel that has it; or gdrbench --fabric softverbs"},
+     "scripts/softroce-vm brings a kernel that has it; or gdrbench compare --loopback --fabric softverbs"},
     {"cloud_kernel", Verdict::info,
      "This kernel, <release>, is Debian's for clouds, which has no rdma_rxe; the ordinary one has.",
      "apt-get install linux-image-amd64, then boot it; or scripts/softroce-vm; or gdrbench --fabric "
@@ -58,13 +58,15 @@ constexpr Cause causes[] = {
      "a machine that boots another kernel may lack the cloud's drivers"},
     {"extra_modules", Verdict::info,
      "The module rdma_rxe of this kernel is not installed: Ubuntu has it in a package of its own.",
-     "apt-get install linux-modules-extra-<release>; or scripts/softroce-vm; or gdrbench --fabric softverbs"},
+     "apt-get install linux-modules-extra-<release>; or scripts/softroce-vm; or gdrbench compare --loopback "
+     "--fabric softverbs"},
     {"no_module", Verdict::info, "This kernel, <release>, has no rdma_rxe (CONFIG_RDMA_RXE).",
-     "scripts/softroce-vm brings a kernel that has it; or gdrbench --fabric softverbs"},
+     "scripts/softroce-vm brings a kernel that has it; or gdrbench compare --loopback --fabric softverbs"},
     {"modules_hidden", Verdict::unknown,
      "Whether this kernel has rdma_rxe cannot be seen: its files in /lib/modules are not here, as in most "
      "containers.",
-     "on the host: modinfo rdma_rxe; or use gdrbench --fabric softverbs, which needs no module"},
+     "on the host: modinfo rdma_rxe; or gdrbench compare --loopback --fabric softverbs, which needs no "
+     "module"},
 };
 
 std::string_view why_absent(const std::string& release) {

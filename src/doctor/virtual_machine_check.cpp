@@ -23,7 +23,7 @@ constexpr Cause causes[] = {
     {"ats_unknown", Verdict::unknown,
      "Whether Address Translation Services of this NIC are on cannot be seen in this virtual machine.",
      "run the doctor with sudo; where the machine type has no PCI Express, look on the host: sudo lspci -vvv "
-     "| grep -e ^[0-9a-f] -e ATSCtl"},
+     "| grep -e '^[0-9a-f]' -e ATSCtl"},
 };
 
 std::vector<Finding> run(const Check& self, const Facts& facts) {

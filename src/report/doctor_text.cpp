@@ -50,9 +50,17 @@ std::string paragraph(const std::string& label, const std::string& text, const D
               {.separator = " ", .indent = margin + 6, .width = options.width});
 }
 
-// What may be copied into a shell stays on one line.
-std::string unbroken(const std::string& label, const std::string& text) {
-  return fmt::format("{:{}}{:<6}{}\n", "", margin, label, session::printable(text));
+// One command or remark a line, so that a command can be copied as a whole.
+std::string fix_lines(const std::string& fix, const DoctorTextOptions& options) {
+  constexpr std::string_view separator = "; ";
+  std::string text, label = "fix";
+  for (std::size_t begin = 0; begin <= fix.size();) {
+    const std::size_t end = std::min(fix.find(separator, begin), fix.size());
+    text += paragraph(label, fix.substr(begin, end - begin), options);
+    label.clear();
+    begin = end + separator.size();
+  }
+  return text;
 }
 
 std::string sentence(const std::string& text, const DoctorTextOptions& options) {
@@ -87,7 +95,7 @@ std::string finding_text(const Finding& finding, const DoctorTextOptions& option
   text += evidence_text(finding, options);
   // The fix of what it follows from comes first.
   if (!finding.explained_by.empty()) return text;
-  if (!finding.fix.empty()) text += unbroken("fix", finding.fix);
+  if (!finding.fix.empty()) text += fix_lines(finding.fix, options);
   if (!finding.risk.empty()) text += paragraph("risk", finding.risk, options);
   return text;
 }
@@ -103,19 +111,32 @@ std::string count_text(const std::vector<Finding>& findings) {
   return text.empty() ? "no findings" : text;
 }
 
+// "acs", or "probe_transfer (tcp)" where the check has more to say of something else.
+std::string name_when_fine(const Finding& fine, const std::vector<Finding>& findings) {
+  const bool is_all = std::all_of(findings.begin(), findings.end(), [&](const Finding& one) {
+    return one.check != fine.check || one.verdict == Verdict::ok;
+  });
+  return is_all || fine.subject.empty()
+             ? fine.check
+             : fmt::format("{} ({})", fine.check, session::printable(fine.subject));
+}
+
+std::string name_line(const std::string& word, const std::vector<std::string>& names,
+                      const DoctorTextOptions& options) {
+  return wrap(fmt::format("{:<{}}", word, margin), names,
+              {.separator = " ", .indent = margin, .width = options.width});
+}
+
 // The checks that found nothing but good, in a line.
 std::string fine_text(const std::vector<Finding>& findings, const DoctorTextOptions& options) {
   std::vector<std::string> names;
   for (const Finding& finding : findings) {
-    const bool is_fine = std::all_of(findings.begin(), findings.end(), [&](const Finding& one) {
-      return one.check != finding.check || one.verdict == Verdict::ok;
-    });
-    if (is_fine && std::find(names.begin(), names.end(), finding.check) == names.end())
-      names.push_back(finding.check);
+    if (finding.verdict != Verdict::ok) continue;
+    const std::string name = name_when_fine(finding, findings);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   if (names.empty()) return "";
-  const std::string word = fmt::format("{:<{}}", "OK", margin);
-  std::string text = wrap(word, names, {.separator = " ", .indent = margin, .width = options.width});
+  const std::string text = name_line("OK", names, options);
   // Colours have no width, so they come after the wrapping.
   return "\n" + coloured(text.substr(0, margin), Verdict::ok, options) + text.substr(margin);
 }
@@ -132,7 +153,9 @@ std::string end_text(const EndReport& end, const DoctorTextOptions& options) {
                                  session::printable(end.source), count_text(end.findings));
   text += wrap("", words(session::printable(end.summary)),
                {.separator = " ", .indent = 2, .width = options.width});
-  return text + findings_text(end.findings, options);
+  text += findings_text(end.findings, options);
+  if (!end.not_applicable.empty()) text += "\n" + name_line("N/A", end.not_applicable, options);
+  return text;
 }
 
 }  // namespace

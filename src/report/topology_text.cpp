@@ -177,7 +177,7 @@ std::string absences_text(const Machine& machine) {
     paragraph(
         "No RDMA device: the kernel lists none in /sys/class/infiniband. `gdrbench doctor` says why; until "
         "then "
-        "the other commands use softverbs, a NIC in software.");
+        "the measuring commands use softverbs, a NIC in software.");
   return text;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <ostream>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@ struct Known {
   std::function<Machine()> make;
   std::set<std::string> findings;
 };
+
+inline std::ostream& operator<<(std::ostream& out, const Known& known) {
+  return out << known.name;
+}
 
 /// Machines of which nothing is wrong; the doctor may have something to remark.
 std::vector<Known> healthy_machines();

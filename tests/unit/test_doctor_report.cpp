@@ -58,7 +58,8 @@ Report report_of(std::vector<Finding> findings) {
                          .source = "this machine",
                          .summary = "gdr: works",
                          .findings = std::move(findings),
-                         .probes = {}});
+                         .probes = {},
+                         .not_applicable = {"acs"}});
   return report;
 }
 
@@ -149,13 +150,22 @@ TEST(Summary, says_whether_gdr_works_and_if_not_why) {
   EXPECT_THAT(summarise(facts, {}), HasSubstr("nothing was found that stops it"));
   EXPECT_THAT(summarise(facts, {made(Verdict::warn, "a"), made(Verdict::unknown, "b")}),
               testing::AllOf(HasSubstr("1 could make it slow"), HasSubstr("1 could not be seen")));
-  EXPECT_THAT(summarise(facts, {made(Verdict::warn, "a"), made(Verdict::fail, "b", "mlx5_0"),
-                                made(Verdict::fail, "c")}),
-              HasSubstr("missing because of b, mlx5_0: It is so."));
+  EXPECT_THAT(summarise(facts, {}), HasSubstr("it was not tried"));
+  const std::vector<Finding> faults = {made(Verdict::warn, "a"), made(Verdict::fail, "b", "mlx5_0"),
+                                       made(Verdict::fail, "c")};
+  EXPECT_THAT(summarise(facts, faults), HasSubstr("gdr: may be missing because of b, mlx5_0: It is so."))
+      << "another NIC may do without it";
+  EXPECT_THAT(summarise(facts, {made(Verdict::fail, "c")}), HasSubstr("gdr: missing because of c: "));
+  facts.answers.probes = {
+      {.what = "transfer gdr write forward", .device = "", .gpu = "", .outcome = "failed", .text = ""}};
+  EXPECT_THAT(summarise(facts, faults), HasSubstr("gdr: missing because of b, mlx5_0: It is so."));
+  facts.answers.probes.clear();
   for (const char* what : {"transfer gdr write forward", "transfer gdr read reverse"})
     facts.answers.probes.push_back(
         {.what = what, .device = "mlx5_0", .gpu = "0000:1b:00.0", .outcome = "passed", .text = ""});
-  EXPECT_THAT(summarise(facts, {}), HasSubstr("gdr: works"));
+  EXPECT_EQ(summarise(facts, {}), "gdr: works");
+  EXPECT_THAT(summarise(facts, faults),
+              HasSubstr("gdr: works for 4 KiB; other transfers may fail because of b"));
   EXPECT_THAT(summarise(nothing(), {}), HasSubstr("not possible here"));
 }
 
@@ -231,7 +241,7 @@ TEST(DoctorJson, has_a_report_whatever_bytes_were_read) {
 TEST(Explanation, is_what_docs_troubleshooting_holds) {
   std::ostringstream kept;
   kept << std::ifstream(GDRBENCH_SOURCE_DIR "/docs/troubleshooting.md").rdbuf();
-  EXPECT_TRUE(kept.str() == explain_checks())
+  EXPECT_TRUE(kept.str() == explain_checks(checks()))
       << "renew it: gdrbench doctor --explain > docs/troubleshooting.md";
   for (const Check* check : checks())
     for (const Cause& cause : check->causes)
