@@ -86,7 +86,8 @@ std::string unbound_text(const ResultDocument& document) {
   const auto of = [&](const char* end) {
     return first_text(document, end, [](const nlohmann::json& proof) { return unbound_text(proof); });
   };
-  const std::string here = of("initiator"), there = of("responder");
+  std::string here = of("initiator");
+  const std::string there = of("responder");
   if (here == there) return here;
   if (here.empty()) return "responder: " + there;
   return "initiator: " + here + (there.empty() ? "" : "; responder: " + there);
