@@ -20,8 +20,8 @@ struct Free {
   void operator()(pci_dev* function) const noexcept { pci_free_dev(function); }
 };
 
-// libpci ends the process if this returns.
-[[noreturn]] void refuse(char* /*format*/, ...) {
+// libpci ends the process if this returns. GNU's attribute, which is part of the type that libpci declares.
+__attribute__((noreturn)) void refuse(char* /*format*/, ...) {
   throw std::runtime_error("libpci cannot read the PCI bus");
 }
 void ignore(char* /*format*/, ...) {}
