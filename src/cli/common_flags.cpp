@@ -4,11 +4,12 @@
 
 namespace gdrbench::cli {
 
+std::string names_something(const std::string& text) {
+  return text.empty() ? "the name is empty" : "";
+}
+
 CLI::Option* add_file_flag(CLI::App& command, const char* flag, std::string& path, const char* help) {
-  const auto names_a_file = [](const std::string& name) {
-    return name.empty() ? std::string("the file's name is empty") : std::string();
-  };
-  return command.add_option(flag, path, help)->check(names_a_file);
+  return command.add_option(flag, path, help)->check(names_something);
 }
 
 CLI::Option* add_time_budget(CLI::App& command, double& seconds) {

@@ -7,6 +7,9 @@
 /// Flags that several commands have.
 namespace gdrbench::cli {
 
+/// For CLI11's check(): refuses an empty text, as an unset variable of a shell gives.
+std::string names_something(const std::string& text);
+
 /// --out, and any other flag that names a file to be written; an empty name is refused.
 CLI::Option* add_file_flag(CLI::App& command, const char* flag, std::string& path, const char* help);
 

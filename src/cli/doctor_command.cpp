@@ -11,6 +11,7 @@
 
 #include "cli/address.hpp"
 #include "cli/commands.hpp"
+#include "cli/common_flags.hpp"
 #include "cli/doctor_facts.hpp"
 #include "cli/doctor_transfers.hpp"
 #include "cli/fabric.hpp"
@@ -50,6 +51,9 @@ struct Visit {
 };
 
 void check_usage(const Flags& flags) {
+  if (!flags.snapshot.empty() &&
+      (!flags.device.empty() || flags.gpu || !flags.peer_device.empty() || flags.peer_gpu))
+    throw UsageError("--snapshot tries nothing: leave --device, --gpu, --peer-device and --peer-gpu out");
   if (flags.loopback && !flags.host.empty())
     throw UsageError(fmt::format("--loopback has no other end: leave it or '{}' out", flags.host));
   if (flags.loopback && flags.no_probes)
@@ -123,22 +127,31 @@ void record_to(const std::string& folder, const doctor::Facts& facts) {
              tree.entries().size(), folder, folder);
 }
 
-// A device or GPU that is asked for and not there is no finding.
-void require_devices(const Flags& flags, const doctor::Facts& facts) {
-  const auto& gpus = facts.answers.gpus;
-  if (flags.gpu && (*flags.gpu < 0 || static_cast<std::size_t>(*flags.gpu) >= gpus.size()))
-    throw UsageError(fmt::format(
-        "--gpu {}: CUDA has {} GPUs here, numbered from 0{}{}; see gdrbench topology", *flags.gpu,
-        gpus.size(), facts.answers.cuda_unavailable.empty() ? "" : ": ", facts.answers.cuda_unavailable));
-  const auto& devices = facts.answers.rdma;
-  const bool is_there = std::any_of(devices.begin(), devices.end(), [&](const doctor::RdmaAnswer& device) {
-    return device.device == flags.device;
-  });
-  if (flags.device.empty() || is_there) return;
+void require_gpu(const char* flag, std::optional<int> asked, const doctor::Answers& answers) {
+  if (!asked || (*asked >= 0 && static_cast<std::size_t>(*asked) < answers.gpus.size())) return;
+  throw UsageError(fmt::format("{} {}: CUDA has {} GPUs here, numbered from 0{}{}; see gdrbench topology",
+                               flag, *asked, answers.gpus.size(),
+                               answers.cuda_unavailable.empty() ? "" : ": ", answers.cuda_unavailable));
+}
+
+void require_device(const char* flag, const std::string& asked, const doctor::Answers& answers) {
   std::string known;
-  for (const doctor::RdmaAnswer& device : devices) known += (known.empty() ? "" : ", ") + device.device;
-  throw UsageError(fmt::format("--device '{}': there is no such RDMA device; libibverbs has {}", flags.device,
+  for (const doctor::RdmaAnswer& device : answers.rdma) {
+    if (device.device == asked) return;
+    known += (known.empty() ? "" : ", ") + device.device;
+  }
+  if (asked.empty()) return;
+  throw UsageError(fmt::format("{} '{}': there is no such RDMA device; libibverbs has {}", flag, asked,
                                known.empty() ? "none" : known));
+}
+
+// What is asked for and not there is no finding. The other end's are its own to know.
+void require_devices(const Flags& flags, const doctor::Answers& answers) {
+  require_gpu("--gpu", flags.gpu, answers);
+  require_device("--device", flags.device, answers);
+  if (!flags.host.empty()) return;
+  require_gpu("--peer-gpu", flags.peer_gpu, answers);
+  require_device("--peer-device", flags.peer_device, answers);
 }
 
 // Tries transfers, and samples the ports' counters around them.
@@ -159,7 +172,7 @@ Visit examine_one(const Flags& flags, const std::vector<const doctor::Check*>& c
     facts = facts_of_snapshot(flags.snapshot, size);
   } else {
     facts = facts_of_this_machine({.size_bytes = size, .probes = !flags.no_probes});
-    require_devices(flags, facts);
+    require_devices(flags, facts.answers);
     if (!flags.no_probes) try_transfers(flags, facts, facts.answers.probes);
   }
   if (!flags.record.empty()) record_to(flags.record, facts);
@@ -196,7 +209,7 @@ Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& 
     return session.examine(to_json(request));
   }();
   doctor::Facts here = facts_of_this_machine(request);
-  require_devices(flags, here);
+  require_devices(flags, here.answers);
   std::optional<doctor::EndReport> other;
   std::vector<doctor::ProbeAnswer> transfers;
   try {
@@ -293,12 +306,14 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
   command->add_option("--gpu", flags->gpu, "GPU for the transfers");
   command->add_option("--peer-gpu", flags->peer_gpu, "GPU of the other end");
   command->add_option("--snapshot", flags->snapshot, "Look at a recorded machine instead of this one")
-      ->type_name("FOLDER");
+      ->type_name("FOLDER")
+      ->check(names_something);
   command
       ->add_option(
           "--record", flags->record,
           "Record this machine (not HOST) into a new folder, without names, addresses and serial numbers")
-      ->type_name("FOLDER");
+      ->type_name("FOLDER")
+      ->check(names_something);
   command->add_flag("--json", flags->json, "The report as JSON");
   command->add_flag("--verbose", flags->verbose, "Show what is all right too, and all evidence");
   command->add_flag("--strict", flags->strict, "Exit with status 1 for warnings too");
@@ -309,8 +324,12 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
       "serve at HOST, gdrbench doctor HOST.\n\n"
       "Exit status: 0 no check failed (whether gdr is possible says the line that begins with gdr:), 1 one "
       "did, or\n"
-      "the other end could not be reached, 2 bad usage, 4 the other end was lost.");
-  command->callback([=, &chosen] { chosen = [=] { return run_doctor(*flags, invocation); }; });
+      "the other end could not be reached, 2 bad usage, 4 the other end was lost, 130 interrupted.");
+  command->callback([=, &chosen, &invocation] {
+    if (!invocation.benchmark_flags.empty())
+      throw UsageError(fmt::format("{}: the doctor measures nothing", invocation.benchmark_flags.front()));
+    chosen = [=] { return run_doctor(*flags, invocation); };
+  });
 }
 
 }  // namespace gdrbench::cli

@@ -13,6 +13,7 @@
 #include "doctor/shallow_json.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/session.hpp"
+#include "topology/recording.hpp"
 
 namespace gdrbench::cli {
 namespace {
@@ -44,17 +45,6 @@ doctor::Answers answers_in(const topology::Root& root) {
   }
 }
 
-// hwloc would wait for the writer of a pipe.
-void require_plain(const fs::path& folder) {
-  std::error_code fault;
-  for (fs::recursive_directory_iterator entry(folder, fault), end; !fault && entry != end;
-       entry.increment(fault))
-    if (const fs::file_status status = entry->symlink_status(fault); fs::is_other(status))
-      throw UsageError(
-          fmt::format("--snapshot {}: {} is a device, a socket or a pipe, and so is no recording",
-                      folder.native(), entry->path().native()));
-}
-
 fs::path make_folder() {
   std::string name = (fs::temp_directory_path() / "gdrbench-peer-").native() + std::string(6, 'X');
   if (mkdtemp(name.data()) == nullptr)
@@ -75,19 +65,8 @@ doctor::Facts facts_of_this_machine(const FactsRequest& request) {
 }
 
 doctor::Facts facts_of_snapshot(const fs::path& folder, std::uint64_t size_bytes) {
-  std::error_code fault;
-  if (!fs::is_directory(folder, fault))
-    throw UsageError(fmt::format("--snapshot {}: {}; name a folder that gdrbench doctor --record made",
-                                 folder.native(), fault ? fault.message() : "is no folder"));
-  // As "/" it would be this machine.
-  const topology::Root root(fs::canonical(folder, fault));
-  if (fault || root.is_this_machine() ||
-      !(root.exists("sys") || root.exists("proc") || root.exists("answers.json")))
-    throw UsageError(
-        fmt::format("--snapshot {}: holds neither sys nor proc nor answers.json; name a folder that gdrbench "
-                    "doctor --record made",
-                    folder.native()));
-  require_plain(root.folder());
+  const topology::Root root =
+      topology::open_recording(folder, fmt::format("--snapshot '{}'", folder.native()));
   return facts_of(root, answers_in(root), size_bytes);
 }
 
@@ -133,7 +112,8 @@ PeerFacts::PeerFacts(const json& told, std::uint64_t size_bytes) : folder_(make_
     if (tree == told.end() || !tree->is_object() || answers == told.end())
       throw Error("what the other end tells of its machine is odd");
     doctor::tree_from_json(*tree).write(folder_);
-    facts_ = facts_of(topology::Root(folder_), doctor::answers_from_json(*answers), size_bytes);
+    facts_ = facts_of(topology::open_recording(folder_, "what the other end tells of its machine"),
+                      doctor::answers_from_json(*answers), size_bytes);
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);

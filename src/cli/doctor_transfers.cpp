@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -47,14 +48,14 @@ class Visit {
     } catch (const Interrupted&) {
       throw;
     } catch (const Error& fault) {  // it answered a moment ago
-      return lose(fault.what());
+      return lose(fault.what(), "failed");
     }
     try {
       const benchmarks::TransferOutcome used =
           benchmarks::run_transfer(*session_, this_end_, probe, request_.measure);
       return {{"outcome", "passed"}, {"device", used.device}, {"gpu", used.gpu}};
     } catch (const PeerLost& fault) {
-      return lose(fault.what());
+      return lose(fault.what(), "timed out");
     } catch (const Unavailable& fault) {
       const bool was_tried =
           !uses_verbs(probe.path) || (has_usable_device(this_end_) && has_usable_device(session_->peer()));
@@ -82,12 +83,18 @@ class Visit {
     this_end_ = describe_this_end();
   }
 
-  // A responder of our own that is gone was taken down by a driver. Another can be forked only by a process
-  // that has used no device.
-  json lose(const std::string& why) {
-    if (request_.loopback) throw doctor::EndOfProcess{{{"outcome", "crashed"}, {"text", why}}};
-    lost_ = why;
-    return {{"lost", lost_}};
+  // Another responder of our own can be forked only by a process that has used no device.
+  json lose(const std::string& why, const char* outcome) {
+    if (!request_.loopback) {
+      lost_ = why;
+      return {{"lost", lost_}};
+    }
+    const int signal = responder_ ? responder_->killed_by() : 0;
+    if (signal != 0)
+      throw doctor::EndOfProcess{
+          {{"outcome", "crashed"},
+           {"text", fmt::format("the responder ended by SIG{}: {}", sigabbrev_np(signal), why)}}};
+    throw doctor::EndOfProcess{{{"outcome", outcome}, {"text", why}}};
   }
 
   const TransferRequest& request_;

@@ -57,7 +57,20 @@ LoopbackResponder::LoopbackResponder() : key_(make_key()) {
     throw Error("the responder on this machine ended before it could answer; see its error above");
 }
 
+int LoopbackResponder::killed_by() {
+  for (int waited_ms = 0; child_ > 0 && waited_ms < 200; waited_ms += 10) {
+    int status = 0;
+    if (waitpid(child_, &status, WNOHANG) == child_) {
+      child_ = -1;
+      return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    }
+    usleep(10'000);
+  }
+  return 0;
+}
+
 LoopbackResponder::~LoopbackResponder() {
+  if (child_ < 0) return;
   // It has normally ended by itself after its one client.
   for (const int signal : {0, SIGTERM, SIGKILL}) {
     if (signal != 0) kill(child_, signal);

@@ -18,9 +18,11 @@ class LoopbackResponder {
   LoopbackResponder& operator=(const LoopbackResponder&) = delete;
   std::uint16_t port() const { return port_; }
   const std::string& key() const { return key_; }
+  /// The signal that ended it, for which it is waited a moment; 0 while it runs, or where it ended otherwise.
+  int killed_by();
 
  private:
-  pid_t child_ = -1;
+  pid_t child_ = -1;  ///< −1 once it was waited for
   std::uint16_t port_ = 0;
   std::string key_;
 };

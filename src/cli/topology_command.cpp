@@ -8,12 +8,14 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/common_flags.hpp"
 #include "cli/picture.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
 #include "report/topology_report.hpp"
 #include "topology/hwloc_view.hpp"
 #include "topology/machine.hpp"
+#include "topology/recording.hpp"
 #include "verbs/device_list.hpp"
 
 namespace gdrbench::cli {
@@ -26,15 +28,7 @@ struct Flags {
 
 topology::Root root_of(const Flags& flags) {
   if (flags.snapshot.empty()) return topology::Root();
-  topology::Root root(flags.snapshot);
-  if (!root.exists("."))
-    throw UsageError(fmt::format("--snapshot '{}': there is no such folder", flags.snapshot));
-  if (!root.exists("sys") && !root.exists("topology.xml"))
-    throw UsageError(
-        fmt::format("--snapshot '{}': neither sys nor topology.xml is in it, so it is no recorded machine; "
-                    "`gdrbench doctor --record DIR` makes one",
-                    flags.snapshot));
-  return root;
+  return topology::open_recording(flags.snapshot, fmt::format("--snapshot '{}'", flags.snapshot));
 }
 
 // Devices that a library brings are in no file.
@@ -63,6 +57,9 @@ int show_topology(const Flags& flags) {
   if (!flags.picture.empty()) check_picture(flags.picture);
   topology::Machine machine = topology::read_machine(root);
   if (root.is_this_machine()) add_softverbs(machine);
+  if (machine.numa_nodes.empty() && !root.is_this_machine())
+    throw UsageError(
+        fmt::format("--snapshot '{}': hwloc can read neither topology.xml nor sys in it", flags.snapshot));
   const std::string host = root.read("proc/sys/kernel/hostname", 256).text;
 
   std::exception_ptr failure;
@@ -107,7 +104,8 @@ void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation) {
                    "Have lstopo draw a picture; the name ends in .svg, .png, .pdf or .txt")
       ->type_name("FILE");
   command->add_option("--snapshot", flags->snapshot, "Show the machine recorded in this folder")
-      ->type_name("FOLDER");
+      ->type_name("FOLDER")
+      ->check(names_something);
   command->footer(
       "Exit status: 0 done, 1 a file could not be written, 2 bad usage, 3 lstopo is missing or cannot write "
       "that\nformat.");

@@ -48,6 +48,8 @@ HwlocTopology load_hwloc(const Root& root) {
       return topology;
   }
   if (recorded && holds_a_pipe(root)) return nullptr;
+  // It would complain on standard error, and show this machine.
+  if (recorded && !root.exists("sys")) return nullptr;
   if (recorded) setenv(root_variable, root.folder().c_str(), 1);
   HwlocTopology topology = prepare();
   const bool loaded = topology && hwloc_topology_load(topology.get()) == 0;

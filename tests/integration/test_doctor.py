@@ -144,8 +144,19 @@ class Usage(DoctorCase):
         made = self.made("dgx")
         piped = self.made("two_socket")
         os.mkfifo(piped / "sys" / "pipe")
+        leading_out = self.made("grace")
+        (leading_out / "proc" / "cpuinfo").unlink()
+        (leading_out / "proc" / "cpuinfo").symlink_to("/etc/hostname")
         for arguments, names in (
                 (["--snapshot", piped], ["sys/pipe", "no recording"]),
+                (["--snapshot", leading_out], ["proc/cpuinfo", "leads out"]),
+                (["--snapshot", ""], ["--snapshot", "empty"]),
+                (["--record", ""], ["--record", "empty"]),
+                (["--size", "0"], ["--size 0"]),
+                (["--gpu", "99"], ["--gpu 99", "numbered from 0"]),
+                (["--device", "mlx5_77"], ["'mlx5_77'", "no such RDMA device"]),
+                (["--check", "ends"], ["'ends'", "HOST"]),
+                (["--benchmark_filter=x"], ["--benchmark_filter=x"]),
                 (["--check", "nosuch"], ["'nosuch'", "peermem", "probe_transfer"]),
                 (["--size", "5Q"], ["'5Q'"]),
                 (["--fabric", "nosuch"], ["'nosuch'", "softverbs"]),

@@ -91,9 +91,6 @@ class MadeMachine(Topology):
         for content in ("<topology", ""):
             (folder / "topology.xml").write_text(content)
             self.show("--snapshot", folder)
-        (folder / "topology.xml").unlink()
-        os.mkfifo(folder / "topology.xml")
-        self.show("--snapshot", folder)
 
 
 class ThisMachine(Topology):
@@ -177,13 +174,20 @@ class Binding(TestCase):
 class Usage(Topology):
     def test_bad_usage_is_refused_by_name(self):
         (self.folder / "empty").mkdir()
+        (self.folder / "piped" / "proc").mkdir(parents=True)
+        os.mkfifo(self.folder / "piped" / "proc" / "cpuinfo")
+        (self.folder / "damaged").mkdir()
+        (self.folder / "damaged" / "topology.xml").write_text("<topology>", encoding="utf-8")
         for arguments, names in (
                 (["--picture", self.folder / "a.jpg"], [r"--picture '.*a\.jpg'", r"\.svg, \.png, \.pdf or \.txt"]),
                 (["--picture", "/proc/a.svg"], [r"/proc/a\.svg"]),
                 (["--xml", "/proc/a.xml"], [r"/proc/a\.xml"]),
                 (["--xml", self.folder / "a.svg", "--picture", self.folder / "a.svg"], ["two results"]),
-                (["--snapshot", self.folder / "nosuch"], ["--snapshot '.*nosuch'", "no such folder"]),
+                (["--snapshot", self.folder / "nosuch"], ["--snapshot '.*nosuch'", "No such file or directory"]),
                 (["--snapshot", self.folder / "empty"], ["--snapshot '.*empty'", "doctor --record"]),
+                (["--snapshot", self.folder / "piped"], ["proc/cpuinfo", "no recording"]),
+                (["--snapshot", self.folder / "damaged"], ["topology.xml"]),
+                (["--snapshot", ""], ["--snapshot", "empty"]),
                 (["--jsonn"], ["--jsonn"]),
                 (["--benchmark_filter=x"], ["--benchmark_filter=x", "measures nothing"]),
                 (["host"], ["host"])):
