@@ -29,8 +29,9 @@ constexpr Cause causes[] = {
      "echo 'blacklist nouveau' >/etc/modprobe.d/nouveau.conf; update-initramfs -u (RHEL: dracut -f); reboot",
      "a console on this GPU loses its graphics until NVIDIA's driver is there"},
     {"given_to_guest", Verdict::fail, "The GPU is set aside for a virtual machine (driver vfio-pci).",
-     "run gdrbench in that virtual machine, or unbind: echo {} >/sys/bus/pci/drivers/vfio-pci/unbind; "
-     "modprobe nvidia",
+     "run gdrbench in that virtual machine, or take the GPU back: echo "
+     ">/sys/bus/pci/devices/{}/driver_override; "
+     "echo {} >/sys/bus/pci/drivers/vfio-pci/unbind; modprobe nvidia; echo {} >/sys/bus/pci/drivers_probe",
      "the virtual machine that uses the GPU loses it"},
     {"driver_missing", Verdict::fail, "NVIDIA's kernel driver is not loaded, so CUDA finds no GPU.",
      "modprobe nvidia; where there is no such module, install the driver (open kernel modules): package "

@@ -22,7 +22,8 @@ constexpr Cause causes[] = {
     {"xid", Verdict::warn, "NVIDIA's driver reported an error of a GPU (Xid).",
      "look the number up in NVIDIA's list of Xid errors; 79 (fallen off the bus): power, cooling, seat of "
      "the "
-     "card; 48, 63, 64, 94, 95: memory errors; reset the GPU or reboot before measuring"},
+     "card; 48, 63, 64, 94, 95: memory errors; 74: NVLink; 119, 120: the GPU's system processor; reset the "
+     "GPU or reboot before measuring, unless the list calls the number harmless. dmesg -T shows when it was"},
     {"nic", Verdict::warn, "The NIC's driver reported a time-out or failing health.",
      "update the NIC's firmware and driver, and look at its seat, cooling and the lines around it: dmesg | "
      "grep mlx5_core"},
@@ -76,12 +77,17 @@ bool is_iommu_fault(std::string_view line) {
          (has(line, "AMD-Vi") && has(line, "IO_PAGE_FAULT"));
 }
 
+// A translation fault; the line names a stream and no device.
+bool is_smmu_fault(std::string_view line) {
+  return has(line, "arm-smmu") && has(line, "event 0x10");
+}
+
 std::string_view cause_of(const std::set<std::string>& addresses, std::string_view line) {
   if (has(line, "RmInitAdapter failed")) return "gpu_init";
   if (is_gpu_error(line)) return "xid";
   if (has(line, "mlx5_core") && (has(line, "timeout") || has(line, "health compromised"))) return "nic";
   if (has(line, "AER: ") && has(line, "rror") && is_ours(addresses, line)) return "pcie_errors";
-  if (is_iommu_fault(line) && is_ours(addresses, line)) return "iommu_fault";
+  if (is_smmu_fault(line) || (is_iommu_fault(line) && is_ours(addresses, line))) return "iommu_fault";
   return "";
 }
 
@@ -115,11 +121,12 @@ std::vector<Finding> run(const Check& self, const Facts& facts) {
 
 }  // namespace
 
-const Check kernel_log_check = {.name = "kernel_log",
-                                .question = "Did the kernel complain about GPUs, NICs or their links?",
-                                .looks_at = "the kernel log: Xid, mlx5_core, AER, DMAR and AMD-Vi lines",
-                                .layer = Layer::kernel,
-                                .causes = causes,
-                                .run = run};
+const Check kernel_log_check = {
+    .name = "kernel_log",
+    .question = "Did the kernel complain about GPUs, NICs or their links?",
+    .looks_at = "the kernel log: Xid, mlx5_core, AER, DMAR, AMD-Vi and arm-smmu lines",
+    .layer = Layer::kernel,
+    .causes = causes,
+    .run = run};
 
 }  // namespace gdrbench::doctor

@@ -14,7 +14,10 @@ constexpr Cause causes[] = {
      "ENOMEM, and so may queues.",
      "where the process is started: ulimit -l unlimited; systemd: LimitMEMLOCK=infinity in the service's "
      "unit; Slurm: that line for slurmd, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf; container: "
-     "docker run --ulimit memlock=-1. /etc/security/limits.conf counts at the next login only and does not "
+     "docker run --ulimit memlock=-1; Kubernetes: the capability IPC_LOCK in the container's "
+     "securityContext, or "
+     "LimitMEMLOCK=infinity for containerd. /etc/security/limits.conf counts at the next login only and does "
+     "not "
      "reach launchers and daemons that already run",
      "a process without the limit can take all memory from others"},
     {"low_but_lifted", Verdict::info,

@@ -14,7 +14,7 @@ constexpr Cause causes[] = {
      "PCIe relaxed ordering is off for this NIC: on many machines that costs more than half of the bandwidth "
      "(others report 15 instead of 47 GB/s).",
      "setpci -s {} CAP_EXP+8.w=10:10 (until the next boot); to keep it: the BIOS's \"Relaxed Ordering\", and "
-     "mlxconfig -d {} set PCI_WR_ORDERING=1 for NVIDIA NICs",
+     "for NVIDIA NICs mlxconfig -d {} set PCI_WR_ORDERING=1, which counts after a reboot",
      "programs that wait for data by looking at memory, not for a completion, can see it out of order"},
     {"old_processor", Verdict::info,
      "This is an Intel Haswell or Broadwell, where relaxed ordering itself is slow: the kernel keeps it off "

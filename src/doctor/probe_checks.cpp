@@ -84,7 +84,9 @@ constexpr Cause registration_causes[] = {
     {"one_way", Verdict::info,
      "GPU memory can be registered, in one of its two ways (dma-buf, peer memory) only."},
     {"host_fails", Verdict::fail, "Not even host memory can be registered with the RDMA device.",
-     "ulimit -l (must be unlimited, or above what is registered); gdrbench doctor --check memlock"},
+     "ulimit -l (must be unlimited, or above what is registered); gdrbench doctor --check "
+     "memlock,rdma_cgroup; other programs may "
+     "hold all memory keys of the NIC"},
     {"gpu_fails", Verdict::fail,
      "GPU memory can be registered with the RDMA device neither as dma-buf nor as peer memory.",
      "modprobe nvidia-peermem, or NVIDIA's open kernel modules with Linux 5.12 or later for dma-buf"},

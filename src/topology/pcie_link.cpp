@@ -71,7 +71,7 @@ std::optional<Hop> narrowest(const std::vector<Hop>& hops) {
 
 std::string to_string(const PcieLink& link) {
   if (bytes_per_second(link) == 0) return "unknown";
-  const std::string now = speed_text(link.transfers_per_second, link.lanes);
+  std::string now = speed_text(link.transfers_per_second, link.lanes);
   if (most_bytes_per_second(link) <= bytes_per_second(link)) return now;
   return fmt::format("{}, at most {}", now, speed_text(link.most_transfers_per_second, link.most_lanes));
 }

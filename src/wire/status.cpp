@@ -35,10 +35,10 @@ constexpr const char* names[] = {"IBV_WC_SUCCESS",
                                  "IBV_WC_TM_ERR",
                                  "IBV_WC_TM_RNDV_INCOMPLETE"};
 
-enum class Memory { any, host, gpu };
+enum class Memory : std::uint8_t { any, host, gpu };
 constexpr FabricKind any_fabric = FabricKind::none;
 // mlx5's syndrome when a PCIe access by the NIC comes back with an error; 0 below stands for any.
-constexpr std::uint32_t pcie_failure = 0x51;
+constexpr std::uint8_t pcie_failure = 0x51;
 
 /// Usual cause of a status, what to try, and the doctor's check that would see it.
 struct Advice {
@@ -47,7 +47,7 @@ struct Advice {
   const char* check = "";
   FabricKind fabric = any_fabric;
   Memory memory = Memory::any;
-  std::uint32_t vendor_error = 0;
+  std::uint8_t vendor_error = 0;
 };
 
 // As met in the field. Of several for one status the first that fits counts, so exceptions come first. What

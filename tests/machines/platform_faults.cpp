@@ -179,6 +179,8 @@ std::vector<Known> performance_faults() {
                    "[fault reason "
                    "0x05] PTE Write access is not set"),
             {"kernel_log/iommu_fault"}),
+      fault("smmu_fault", logged("[ 61.2] arm-smmu-v3 arm-smmu-v3.16.auto: event 0x10 received:"),
+            {"kernel_log/iommu_fault"}),
   };
 }
 
