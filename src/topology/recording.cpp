@@ -44,7 +44,7 @@ Root open_recording(const fs::path& folder, const std::string& named) {
     throw UsageError(fmt::format("{}: {}; name a folder that gdrbench doctor --record made", named,
                                  fault ? fault.message() : "is no folder"));
   // As "/" it would be this machine.
-  const Root root(fs::canonical(folder, fault));
+  Root root(fs::canonical(folder, fault));
   const bool holds_something =
       root.exists("sys") || root.exists("proc") || root.exists("answers.json") || root.exists("topology.xml");
   if (fault || root.is_this_machine() || !holds_something)
