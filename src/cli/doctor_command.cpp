@@ -115,7 +115,7 @@ doctor::EndReport end_report(const doctor::Facts& facts, const std::vector<const
 
 void record_to(const std::string& folder, const doctor::Facts& facts) {
   const doctor::RecordedTree tree =
-      doctor::anonymise(doctor::record(facts.root, facts.answers), doctor::names_of_this_machine());
+      doctor::anonymise(doctor::record(facts.root, facts.answers), doctor::private_names(facts.root));
   tree.write(folder);
   fmt::print(stderr,
              "gdrbench: recorded {} files into {}; look at its README before you pass it on\n"
