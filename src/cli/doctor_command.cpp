@@ -61,7 +61,9 @@ void check_usage(const Flags& flags) {
     throw UsageError("--port and --key-file name a server: give its host");
   if (flags.port != 0 && (flags.port < 1 || flags.port > 65535))
     throw UsageError(fmt::format("--port {}: ports are 1 to 65535", flags.port));
-  if (!flags.record.empty()) doctor::RecordedTree::require_free(flags.record);
+  if (flags.record.empty()) return;
+  if (!flags.snapshot.empty()) doctor::RecordedTree::require_apart(flags.record, flags.snapshot);
+  doctor::RecordedTree::require_free(flags.record);
 }
 
 // The doctor looks at what the kernel offers: softverbs stands in for nothing unless it is asked for.
@@ -123,6 +125,21 @@ void record_to(const std::string& folder, const doctor::Facts& facts) {
              tree.entries().size(), folder, folder);
 }
 
+// The report is shown all the same; a failure before this one decides the exit status.
+void try_to_record(const Flags& flags, const doctor::Facts& facts, Visit& visit) {
+  if (flags.record.empty()) return;
+  try {
+    record_to(flags.record, facts);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& fault) {
+    if (visit.failure)
+      fmt::print(stderr, "gdrbench: {}\n", fault.what());
+    else
+      visit.failure = std::current_exception();
+  }
+}
+
 // A device or GPU that is asked for and not there is no finding.
 void require_devices(const Flags& flags, const doctor::Facts& facts) {
   const auto& gpus = facts.answers.gpus;
@@ -162,7 +179,7 @@ Visit examine_one(const Flags& flags, const std::vector<const doctor::Check*>& c
     require_devices(flags, facts);
     if (!flags.no_probes) try_transfers(flags, facts, facts.answers.probes);
   }
-  if (!flags.record.empty()) record_to(flags.record, facts);
+  try_to_record(flags, facts, visit);
   const bool is_recorded = !flags.snapshot.empty();
   visit.report.ends.push_back(end_report(facts, checks, is_recorded ? flags.snapshot : this_host(),
                                          is_recorded ? "snapshot" : "this machine"));
@@ -211,7 +228,7 @@ Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& 
   } catch (const Error&) {
     visit.failure = std::current_exception();  // what was found before is shown
   }
-  if (!flags.record.empty()) record_to(flags.record, here);
+  try_to_record(flags, here, visit);
   visit.report.ends.push_back(end_report(here, checks, this_host(), "this machine"));
   if (other) visit.report.ends.push_back(*other);
   const std::vector<doctor::Finding> found = findings_of_transfers(transfers, visit.report, checks);

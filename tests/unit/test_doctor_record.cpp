@@ -151,21 +151,60 @@ TEST(Record, goes_into_no_folder_that_holds_something) {
   EXPECT_THROW(tree.write(folder.path() / "sys/x/below"), Error);
 }
 
-TEST(Record, names_the_file_that_a_full_disk_has_no_room_for) {
+TEST(Record, goes_through_no_link_that_leads_nowhere_and_not_into_what_it_records) {
   const TestFolder folder;
-  const Isolated run = run_isolated(
-      [&](const Reporter&) {
-        std::signal(SIGXFSZ, SIG_IGN);
-        const rlimit small{100, 100};
-        setrlimit(RLIMIT_FSIZE, &small);
-        RecordedTree tree;
-        tree.add("sys/large", Kind::file, std::string(1000, 'x'));
-        tree.write(folder.path());
-      },
-      20s);
-  EXPECT_EQ(run.end, End::failed);
-  EXPECT_THAT(run.text,
-              testing::AllOf(HasSubstr("sys/large"), HasSubstr("EFBIG"), HasSubstr("name a folder")));
+  fs::create_directories(folder.path() / "made/sys");
+  fs::create_symlink("nosuch", folder.path() / "link");
+  fs::create_symlink("made", folder.path() / "other");
+  for (const char* name : {"link", "link/"}) try {
+      RecordedTree::require_free(folder.path() / name);
+      ADD_FAILURE() << name;
+    } catch (const UsageError& fault) {
+      EXPECT_THAT(fault.what(), HasSubstr("leads nowhere"));
+    }
+  for (const char* name : {"made", "made/", "made/new", "other/new", "made/../made/new"})
+    EXPECT_THROW(RecordedTree::require_apart(folder.path() / name, folder.path() / "made"), UsageError)
+        << name;
+  for (const char* name : {"made2", "new/below", "made/../new"})
+    EXPECT_NO_THROW(RecordedTree::require_apart(folder.path() / name, folder.path() / "made")) << name;
+}
+
+TEST(Record, goes_into_an_empty_folder_or_a_new_one_however_it_is_spelt) {
+  const TestFolder folder;
+  RecordedTree tree;
+  tree.add("sys/x", Kind::file, "1\n");
+  fs::create_directories(folder.path() / "empty");
+  fs::permissions(folder.path() / "empty", fs::perms::owner_all);
+  for (const char* name : {"empty", "new/", "above/new"}) {
+    tree.write(folder.path() / name);
+    EXPECT_EQ(content_of(folder.path() / name / "sys/x"), "1\n") << name;
+  }
+  EXPECT_EQ(fs::status(folder.path() / "empty").permissions(), fs::perms::owner_all);
+}
+
+TEST(Record, leaves_nothing_on_a_full_disk_and_names_the_file_that_has_no_room) {
+  for (const bool is_there : {false, true}) {
+    const TestFolder folder;
+    fs::create_directories(folder.path());
+    if (is_there) fs::create_directory(folder.path() / "recorded");
+    const Isolated run = run_isolated(
+        [&](const Reporter&) {
+          std::signal(SIGXFSZ, SIG_IGN);
+          const rlimit small{100, 100};
+          setrlimit(RLIMIT_FSIZE, &small);
+          RecordedTree tree;
+          tree.add("sys/first", Kind::file, "1\n");
+          tree.add("sys/large", Kind::file, std::string(1000, 'x'));
+          tree.write(folder.path() / "recorded");
+        },
+        20s);
+    EXPECT_EQ(run.end, End::failed);
+    EXPECT_THAT(run.text, testing::AllOf(HasSubstr("recorded/sys/large"), HasSubstr("EFBIG"),
+                                         HasSubstr("name a folder")));
+    std::vector<fs::path> left;
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path())) left.push_back(entry.path());
+    EXPECT_EQ(left, is_there ? std::vector{folder.path() / "recorded"} : std::vector<fs::path>{});
+  }
 }
 
 TEST(RecordedTree, comes_back_from_json_as_it_was) {
