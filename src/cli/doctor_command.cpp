@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "cli/address.hpp"
+#include "cli/asked_devices.hpp"
 #include "cli/commands.hpp"
 #include "cli/common_flags.hpp"
 #include "cli/doctor_facts.hpp"
@@ -65,7 +66,9 @@ void check_usage(const Flags& flags) {
     throw UsageError("--port and --key-file name a server: give its host");
   if (flags.port != 0 && (flags.port < 1 || flags.port > 65535))
     throw UsageError(fmt::format("--port {}: ports are 1 to 65535", flags.port));
-  if (!flags.record.empty()) doctor::RecordedTree::require_free(flags.record);
+  if (flags.record.empty()) return;
+  if (!flags.snapshot.empty()) doctor::RecordedTree::require_apart(flags.record, flags.snapshot);
+  doctor::RecordedTree::require_free(flags.record);
 }
 
 // The doctor looks at what the kernel offers: softverbs stands in for nothing unless it is asked for.
@@ -119,7 +122,7 @@ doctor::EndReport end_report(const doctor::Facts& facts, const std::vector<const
 
 void record_to(const std::string& folder, const doctor::Facts& facts) {
   const doctor::RecordedTree tree =
-      doctor::anonymise(doctor::record(facts.root, facts.answers), doctor::names_of_this_machine());
+      doctor::anonymise(doctor::record(facts.root, facts.answers), doctor::private_names(facts.root));
   tree.write(folder);
   fmt::print(stderr,
              "gdrbench: recorded {} files into {}; look at its README before you pass it on\n"
@@ -127,22 +130,19 @@ void record_to(const std::string& folder, const doctor::Facts& facts) {
              tree.entries().size(), folder, folder);
 }
 
-void require_gpu(const char* flag, std::optional<int> asked, const doctor::Answers& answers) {
-  if (!asked || (*asked >= 0 && static_cast<std::size_t>(*asked) < answers.gpus.size())) return;
-  throw UsageError(fmt::format("{} {}: CUDA has {} GPUs here, numbered from 0{}{}; see gdrbench topology",
-                               flag, *asked, answers.gpus.size(),
-                               answers.cuda_unavailable.empty() ? "" : ": ", answers.cuda_unavailable));
-}
-
-void require_device(const char* flag, const std::string& asked, const doctor::Answers& answers) {
-  std::string known;
-  for (const doctor::RdmaAnswer& device : answers.rdma) {
-    if (device.device == asked) return;
-    known += (known.empty() ? "" : ", ") + device.device;
+// The report is shown all the same; a failure before this one decides the exit status.
+void try_to_record(const Flags& flags, const doctor::Facts& facts, Visit& visit) {
+  if (flags.record.empty()) return;
+  try {
+    record_to(flags.record, facts);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& fault) {
+    if (visit.failure)
+      fmt::print(stderr, "gdrbench: {}\n", fault.what());
+    else
+      visit.failure = std::current_exception();
   }
-  if (asked.empty()) return;
-  throw UsageError(fmt::format("{} '{}': there is no such RDMA device; libibverbs has {}", flag, asked,
-                               known.empty() ? "none" : known));
 }
 
 // What is asked for and not there is no finding. The other end's are its own to know.
@@ -175,7 +175,7 @@ Visit examine_one(const Flags& flags, const std::vector<const doctor::Check*>& c
     require_devices(flags, facts.answers);
     if (!flags.no_probes) try_transfers(flags, facts, facts.answers.probes);
   }
-  if (!flags.record.empty()) record_to(flags.record, facts);
+  try_to_record(flags, facts, visit);
   const bool is_recorded = !flags.snapshot.empty();
   visit.report.ends.push_back(end_report(facts, checks, is_recorded ? flags.snapshot : this_host(),
                                          is_recorded ? "snapshot" : "this machine"));
@@ -224,7 +224,7 @@ Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& 
   } catch (const Error&) {
     visit.failure = std::current_exception();  // what was found before is shown
   }
-  if (!flags.record.empty()) record_to(flags.record, here);
+  try_to_record(flags, here, visit);
   visit.report.ends.push_back(end_report(here, checks, this_host(), "this machine"));
   if (other) visit.report.ends.push_back(*other);
   const std::vector<doctor::Finding> found = findings_of_transfers(transfers, visit.report, checks);

@@ -2,16 +2,10 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netdb.h>
-#include <pwd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdlib>
-
-#include "topology/root.hpp"
 
 namespace gdrbench::doctor {
 namespace {
@@ -65,52 +59,28 @@ std::string hex_groups(unsigned number, std::size_t groups, std::size_t digits, 
 
 }  // namespace
 
-PrivateNames names_of_this_machine() {
-  PrivateNames names;
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) == 0) names.hosts.emplace_back(host.data());
-  for (const char* file : {"etc/hostname", "etc/mailname"})
-    names.hosts.push_back(topology::Root().read(file, 256).text);
-  for (const char* variable : {"USER", "LOGNAME", "SUDO_USER"})
-    if (const char* value = std::getenv(variable)) names.users.emplace_back(value);
-  if (const passwd* entry = getpwuid(getuid())) names.users.emplace_back(entry->pw_name);
-  return names;
-}
-
-Anonymiser::Anonymiser(const PrivateNames& names) {
-  for (const std::string& host : names.hosts) {
-    const std::size_t dot = host.find('.');
-    add_name(host, "host1");
-    add_name(host.substr(0, dot), "host1");
-    if (dot != std::string::npos) add_name(host.substr(dot + 1), "example.org");
-  }
-  for (const std::string& user : names.users) add_name(user, "user1");
-  std::sort(names_.begin(), names_.end(),
-            [](const Name& a, const Name& b) { return a.lower.size() > b.lower.size(); });
-}
-
-void Anonymiser::add_name(const std::string& name, const std::string& stand_in) {
-  const std::string known = lower(name);
-  constexpr std::array everybodys = {"", "localhost", "localdomain", "root", "(none)"};
-  if (std::find(everybodys.begin(), everybodys.end(), known) != everybodys.end()) return;
-  names_.push_back({known, stand_in});
-  // As the device mapper writes it.
-  std::string doubled;
-  for (const char c : known) doubled += c == '-' ? "--" : std::string(1, c);
-  if (doubled != known) names_.push_back({doubled, stand_in});
-}
-
 unsigned Anonymiser::number(const std::string& kind, const std::string& original) {
   auto& known = seen_[kind];
-  return known.try_emplace(lower(original), static_cast<unsigned>(known.size()) + 1).first->second;
+  return known.try_emplace(original, static_cast<unsigned>(known.size()) + 1).first->second;
 }
 
-std::string Anonymiser::replace(std::string_view text, bool with_ipv4) {
+std::string Anonymiser::text(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+    // Elsewhere as many digits may be an address in memory.
+    result += replace(line, {.names = true, .bare = lower(line).find("guid") != std::string::npos});
+    text.remove_prefix(line.size());
+  }
+  return result;
+}
+
+std::string Anonymiser::replace(std::string_view text, Which which) {
   std::string result;
   result.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    const bool begins = at == 0 || !is_word(text[at - 1]);
-    const Match found = begins ? match(text, at, with_ipv4) : Match{};
+    const bool begins = at == 0 || !is_word(text[at - 1]) || text[at] == '/';
+    const Match found = begins ? match(text, at, which) : Match{};
     if (found.length > 0) {
       result += found.stand_in;
       at += found.length;
@@ -121,24 +91,18 @@ std::string Anonymiser::replace(std::string_view text, bool with_ipv4) {
   return result;
 }
 
-Anonymiser::Match Anonymiser::match(std::string_view text, std::size_t at, bool with_ipv4) {
+Anonymiser::Match Anonymiser::match(std::string_view text, std::size_t at, Which which) {
   const std::string_view rest = text.substr(at);
-  if (Match found = match_name(text, at); found.length > 0) return found;
+  if (text[at] == '/') return match_home(text, at, which);
+  if (which.names)
+    if (Match found = match_name(text, at); found.length > 0) return found;
   if (Match found = match_uuid(rest); found.length > 0) return found;
+  if (which.bare)
+    if (Match found = match_bare(rest); found.length > 0) return found;
   if (at == 0 || text[at - 1] != ':')
     if (Match found = match_colons(rest); found.length > 0) return found;
   if (Match found = match_device_name(rest); found.length > 0) return found;
-  if (with_ipv4 && (at == 0 || text[at - 1] != '.')) return match_ipv4(rest);
-  return {};
-}
-
-Anonymiser::Match Anonymiser::match_name(std::string_view text, std::size_t at) const {
-  for (const Name& name : names_) {
-    const std::size_t size = name.lower.size();
-    if (text.size() - at < size || lower(text.substr(at, size)) != name.lower) continue;
-    if (at + size < text.size() && is_word(text[at + size])) continue;
-    return {size, name.stand_in};
-  }
+  if (which.ipv4 && (at == 0 || text[at - 1] != '.')) return match_ipv4(rest);
   return {};
 }
 
@@ -148,7 +112,7 @@ Anonymiser::Match Anonymiser::match_uuid(std::string_view text) {
   for (std::size_t i = 0; i < shape.size(); ++i)
     if (shape[i] == '-' ? text[i] != '-' : !is_hex(text[i])) return {};
   return {shape.size(), fmt::format("00000000-0000-4000-8000-{:012x}",
-                                    number("uuid", std::string(text.substr(0, shape.size()))))};
+                                    number("uuid", lower(text.substr(0, shape.size()))))};
 }
 
 Anonymiser::Match Anonymiser::match_colons(std::string_view text) {
@@ -164,13 +128,42 @@ Anonymiser::Match Anonymiser::match_colons(std::string_view text) {
   if (std::count(address.begin(), address.end(), ':') < 2) return {};
   const std::vector<std::string> groups = groups_of(address);
   if (is_empty_or_broadcast(address)) return {length, address};
+  std::string digits = address;
+  std::erase(digits, ':');
   if (all_of_size(groups, 2) && (groups.size() == 6 || groups.size() == 8 || groups.size() == 20))
-    return {length, hex_groups(number("mac", address), groups.size(), 2, "02")};
-  if (all_of_size(groups, 4) && groups.size() == 4)
-    return {length, hex_groups(number("guid", address), 4, 4, "0200")};
+    return {length, hardware(digits, 2)};
+  if (all_of_size(groups, 4) && groups.size() == 4) return {length, hardware(digits, 4)};
   in6_addr parsed{};
   if (inet_pton(AF_INET6, address.c_str(), &parsed) != 1) return {};
   return {length, ipv6(address, all_of_size(groups, 4))};
+}
+
+Anonymiser::Match Anonymiser::match_bare(std::string_view text) {
+  const std::size_t head = text.starts_with("0x") ? 2 : 0;
+  std::size_t length = head;
+  while (length < text.size() && is_hex(text[length])) ++length;
+  if (length < text.size() && is_word(text[length])) return {};
+  const std::string digits(text.substr(head, length - head));
+  std::string stand_in;
+  if (digits.size() != 12 && digits.size() != 16 && digits.size() != 32) return {};
+  if (is_empty_or_broadcast(digits)) return {length, std::string(text.substr(0, length))};
+  if (digits.size() == 32) {
+    std::string gid;
+    for (std::size_t at = 0; at < digits.size(); at += 4)
+      gid += fmt::format("{}{}", at == 0 ? "" : ":", digits.substr(at, 4));
+    stand_in = ipv6(gid, true);
+  } else {
+    stand_in = hardware(digits, 2);
+  }
+  std::erase(stand_in, ':');
+  return {length, fmt::format("{}{}", text.substr(0, head), stand_in)};
+}
+
+// A MAC address or a GUID, the same with and without colons.
+std::string Anonymiser::hardware(const std::string& digits, std::size_t digits_of_group) {
+  const unsigned which = number(fmt::format("{} digits", digits.size()), lower(digits));
+  return hex_groups(which, digits.size() / digits_of_group, digits_of_group,
+                    digits_of_group == 4 ? "0200" : "02");
 }
 
 Anonymiser::Match Anonymiser::match_ipv4(std::string_view text) {
@@ -195,7 +188,8 @@ Anonymiser::Match Anonymiser::match_device_name(std::string_view text) {
     const std::size_t digits = length - prefix.size();
     if (digits < 12 || (length < text.size() && is_word(text[length]))) continue;
     const std::string address(text.substr(prefix.size(), digits));
-    return {length, fmt::format("{}{:0{}x}", prefix, 0x020000000000 + number("name", address), digits)};
+    return {length,
+            fmt::format("{}{:0{}x}", prefix, 0x020000000000 + number("name", lower(address)), digits)};
   }
   return {};
 }

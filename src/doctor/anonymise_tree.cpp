@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <sstream>
 
 #include "doctor/anonymise.hpp"
+#include "doctor/anonymise_texts.hpp"
 
 namespace gdrbench::doctor {
 namespace {
@@ -18,125 +18,116 @@ constexpr std::string_view readme =
     "topology.xml     hwloc's view of the machine\n"
     "answers.json     what CUDA and libibverbs said, limits, probes, lines of the kernel's log\n\n"
     "Replaced by others of their kind: names of the host and of users, IP addresses and GIDs, MAC addresses, "
-    "GUIDs\n"
-    "and UUIDs. Left out: serial numbers, most of the kernel's command line. Names of devices, interfaces, "
-    "models\n"
-    "and versions are as they were. Look through it before you pass it on.\n";
+    "GUIDs,\n"
+    "UUIDs and names of cgroups. Left out: serial numbers, names of processes, comments, most of the "
+    "kernel's "
+    "command\n"
+    "line. Names of devices, interfaces, models, modules and versions are as they were, also where a host or "
+    "user\n"
+    "has such a name. Look through it before you pass it on.\n";
 
 bool ends_with_any(const std::string& path, std::initializer_list<std::string_view> ends) {
   return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return path.ends_with(end); });
 }
 
+bool is_below(const std::string& path, std::string_view folder) {
+  return path.starts_with(folder);
+}
+
 // Of the kernel's command line; the rest may name disks, servers, users and secrets.
-std::string parameters_that_count(const std::string& line) {
-  constexpr std::array kept = {"amd_iommu",
-                               "iommu",
-                               "intel_iommu",
-                               "arm-smmu",
-                               "arm_smmu",
-                               "smmu",
-                               "pci",
-                               "nvidia",
-                               "nouveau",
-                               "mlx",
-                               "ib_",
-                               "rdma",
-                               "vfio",
-                               "hugepage",
-                               "default_hugepagesz",
-                               "transparent_hugepage",
-                               "numa",
-                               "isolcpus",
-                               "nohz",
-                               "mitigations",
-                               "intel_idle",
-                               "processor.max_cstate",
-                               "cpufreq",
-                               "intel_pstate",
-                               "amd_pstate",
-                               "module.sig",
-                               "modprobe.blacklist",
-                               "module_blacklist",
-                               "lockdown",
-                               "kpti",
-                               "nosmt",
-                               "realloc",
-                               "ro",
-                               "rw",
-                               "quiet",
-                               "swiotlb",
-                               "dma"};
+std::string parameters_that_count(Anonymiser& anonymiser, const std::string& line) {
   std::istringstream words(line);
   std::string text;
-  for (std::string word; words >> word;)
-    if (std::any_of(kept.begin(), kept.end(), [&](std::string_view name) {
-          // Whole for the short ones: "root=" and "rootflags=" are none of ours.
-          return name.size() > 2 ? word.starts_with(name) : word == name;
-        }))
-      text += (text.empty() ? "" : " ") + word;
+  for (std::string word; words >> word;) {
+    const std::size_t end = std::min(word.find('='), word.size());
+    if (is_kept_parameter(word.substr(0, end)))
+      text += (text.empty() ? "" : " ") + word.substr(0, end) + anonymiser.text(word.substr(end));
+  }
   return text + "\n";
 }
 
-// Without lines that begin with one of these.
-std::string without_lines(const std::string& text, std::initializer_list<std::string_view> heads) {
+// "0::/system.slice/run.scope", "4:cpu,cpuacct:/docker/…", "1:name=systemd:/".
+std::string without_groups(Anonymiser& anonymiser, const std::string& text) {
   std::istringstream lines(text);
   std::string kept;
-  for (std::string line; std::getline(lines, line);)
-    if (std::none_of(heads.begin(), heads.end(),
-                     [&](std::string_view head) { return line.starts_with(head); }))
-      kept += line + "\n";
-  return kept;
-}
-
-// hwloc's `<info name="DMIProductSerial" value="…"/>` and their like.
-std::string without_infos(const std::string& xml) {
-  constexpr std::array hidden = {"Serial",   "UUID",   "AssetTag",    "WWN",
-                                 "HostName", "Cgroup", "CommandLine", "ProcessName"};
-  std::istringstream lines(xml);
-  std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    const bool is_info = line.find("<info ") != std::string::npos;
-    if (!is_info || std::none_of(hidden.begin(), hidden.end(),
-                                 [&](const char* name) { return line.find(name) != std::string::npos; }))
-      kept += line + "\n";
+    const std::size_t first = std::min(line.find(':'), line.size());
+    const std::size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool is_own = controllers.starts_with("name=") && controllers != "name=systemd";
+    kept += line.substr(0, first) + ":" + (is_own ? "name=other" : controllers) + ":" +
+            anonymiser.group_path(line.substr(second + 1)) + "\n";
   }
   return kept;
 }
 
-// "name=" of a process that an Xid names, and "user@host" of who built a kernel.
-std::string without_words(std::string text) {
-  for (const std::string_view head : {"name="})
-    for (std::size_t at = 0; (at = text.find(head, at)) != std::string::npos; at += head.size()) {
-      const std::size_t begin = at + head.size();
-      text.erase(begin, std::min(text.find_first_of(" ,\n", begin), text.size()) - begin);
-    }
-  for (std::size_t at = 0; (at = text.find('@', at)) != std::string::npos;) {
-    const std::size_t begin = text.find_last_of(" (<\n", at) + 1;
-    const std::size_t end = std::min(text.find_first_of(" )>\n", at), text.size());
-    text.erase(begin, end - begin);
-    at = begin;
-  }
-  return text;
+// A host or user name in a path would be there for all to see: those of the kernel are of devices, modules
+// and drivers. A path and what it holds are replaced alike, since checks go from one to the other.
+std::string anonymous_path(Anonymiser& anonymiser, const std::string& path, const std::string& text) {
+  constexpr std::string_view groups = "sys/fs/cgroup/";
+  if (is_below(path, groups))
+    return text == path ? std::string(groups) + anonymiser.group_path(path.substr(groups.size()))
+                        : anonymiser.group_path(text);
+  const bool has_versions = is_below(path, "lib/") || is_below(path, "usr/") || is_below(path, "sys/module/");
+  return has_versions ? anonymiser.text_with_versions(text) : anonymiser.kernel_text(text);
+}
+
+bool holds_address(const std::string& path) {
+  return path.find("/gids/") != std::string::npos || ends_with_any(path, {"_guid", "/address"});
+}
+
+// Of an element of hwloc's XML only an info holds addresses; sizes have as many digits.
+std::string anonymous_topology(Anonymiser& anonymiser, const std::string& xml) {
+  std::istringstream lines(without_infos(xml));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);)
+    kept += (line.find("<info ") != std::string::npos && line.find("\"Size\"") == std::string::npos
+                 ? anonymiser.addresses(line)
+                 : anonymiser.kernel_text(line)) +
+            "\n";
+  return kept;
 }
 
 std::string anonymous(Anonymiser& anonymiser, const std::string& path, const std::string& content) {
-  if (path == "proc/cmdline") return anonymiser.text(parameters_that_count(content));
-  if (path == "proc/cpuinfo") return anonymiser.text_with_versions(without_lines(content, {"Serial"}));
-  if (path == "proc/version") return anonymiser.text_with_versions(without_words(content));
-  if (path == "topology.xml") return anonymiser.text(without_infos(content));
-  if (ends_with_any(
-          path, {"version", "fw_ver", "/srcversion", "os-release", "/hca_type", "proc/modules", "osrelease"}))
+  if (path == "proc/cmdline") return parameters_that_count(anonymiser, content);
+  // proc/self is a link to the folder of the process.
+  if (is_below(path, "proc/") && path.ends_with("/cgroup")) return without_groups(anonymiser, content);
+  if (path == "proc/cpuinfo") return anonymiser.text_with_versions(without_lines(content, "Serial"));
+  if (path == "proc/kallsyms") return without_kernel_addresses(content);
+  if (path == "proc/modules") return anonymiser.text_with_versions(without_kernel_addresses(content));
+  if (path == "proc/version" || path == "proc/driver/nvidia/version")
+    return anonymiser.text_with_versions(without_builders(content));
+  if (path.ends_with("/hostname")) return anonymiser.text(content);
+  if (path == "topology.xml") return anonymous_topology(anonymiser, content);
+  if (is_below(path, "proc/driver/nvidia/")) return anonymiser.kernel_text(without_serial_numbers(content));
+  if (path == "etc/modules" || path.find("/modules-load.d/") != std::string::npos ||
+      path.find("/modprobe.d/") != std::string::npos)
+    return anonymiser.kernel_text(without_comments(content));
+  if (is_below(path, "etc/libibverbs.d/")) return anonymiser.kernel_text(without_comments(content));
+  if (holds_address(path)) return anonymiser.addresses(content);
+  if (ends_with_any(path, {"version", "fw_ver", "/hca_type", "osrelease"}))
     return anonymiser.text_with_versions(content);
-  return anonymiser.text(content);
+  return anonymiser.kernel_text(content);
+}
+
+std::map<std::string, std::uint64_t> anonymous(Anonymiser& anonymiser,
+                                               const std::map<std::string, std::uint64_t>& counters) {
+  std::map<std::string, std::uint64_t> result;
+  for (const auto& [name, value] : counters) result[anonymiser.kernel_text(name)] = value;
+  return result;
 }
 
 Answers anonymous(Anonymiser& anonymiser, Answers answers) {
-  const auto apply = [&](std::string& text) { text = anonymiser.text(text); };
-  apply(answers.cuda_unavailable);
-  if (answers.kernel_log) answers.kernel_log = anonymiser.text(without_words(*answers.kernel_log));
-  for (RdmaAnswer& device : answers.rdma) apply(device.device);
-  for (ProbeAnswer& probe : answers.probes)
-    for (std::string* text : {&probe.device, &probe.text}) apply(*text);
+  answers.cuda_unavailable = anonymiser.text(answers.cuda_unavailable);
+  if (answers.kernel_log) answers.kernel_log = anonymiser.text(without_private_words(*answers.kernel_log));
+  for (RdmaAnswer& device : answers.rdma) device.device = anonymiser.kernel_text(device.device);
+  for (ProbeAnswer& probe : answers.probes) {
+    probe.device = anonymiser.kernel_text(probe.device);
+    probe.text = anonymiser.text(without_serial_numbers(probe.text));
+  }
+  answers.counters_before = anonymous(anonymiser, answers.counters_before);
+  answers.counters_after = anonymous(anonymiser, answers.counters_after);
   return answers;
 }
 
@@ -173,13 +164,13 @@ RecordedTree anonymise(const RecordedTree& tree, const PrivateNames& names) {
                     .dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
                 "\n";
     } else if (entry.kind == Kind::link) {
-      content = anonymiser.text_with_versions(content);
+      content = anonymous_path(anonymiser, path, content);
     } else if (path.ends_with("/config")) {
       content = without_serial_number(std::move(content));
     } else {
       content = anonymous(anonymiser, path, content);
     }
-    result.add(anonymiser.text_with_versions(path), entry.kind, std::move(content));
+    result.add(anonymous_path(anonymiser, path, path), entry.kind, std::move(content));
   }
   result.add("README", Kind::file, std::string(readme));
   return result;

@@ -79,7 +79,8 @@ class Recorder {
   void take_cgroups() {
     std::istringstream lines(root_.read("proc/self/cgroup").text);
     for (std::string line; std::getline(lines, line);) {
-      const std::size_t colon = line.rfind(':');
+      // Names of groups may hold colons too: "0::/system.slice:docker:…".
+      const std::size_t colon = line.find(':', std::min(line.find(':'), line.size() - 1) + 1);
       std::string folder = "sys/fs/cgroup";
       const std::vector<std::string> groups =
           parts_of(colon == std::string::npos ? "" : line.substr(colon + 1));

@@ -4,8 +4,15 @@ namespace gdrbench::doctor {
 namespace {
 
 constexpr Recorded machine[] = {
-    // RDMA
-    {"sys/class/infiniband/*/*", Take::text},
+    // RDMA. By name: among a device's attributes are serial numbers and what the administrator says of it.
+    {"sys/class/infiniband/*/board_id", Take::text},
+    {"sys/class/infiniband/*/fw_ver", Take::text},
+    {"sys/class/infiniband/*/hca_type", Take::text},
+    {"sys/class/infiniband/*/hw_rev", Take::text},
+    {"sys/class/infiniband/*/node_guid", Take::text},
+    {"sys/class/infiniband/*/node_type", Take::text},
+    {"sys/class/infiniband/*/parent", Take::text},
+    {"sys/class/infiniband/*/sys_image_guid", Take::text},
     {"sys/class/infiniband/*/device", Take::link},
     {"sys/class/infiniband/*/device/net/*/mtu", Take::text},
     {"sys/class/infiniband/*/ports/*/*", Take::text},
@@ -23,10 +30,24 @@ constexpr Recorded machine[] = {
     {"sys/class/infiniband_verbs/*/abi_version", Take::text},
     {"sys/class/infiniband_verbs/*/dev", Take::text},
     {"sys/class/misc/rdma_cm/*", Take::text},
-    // Networks
+    // Networks, without aliases and addresses of switches
     {"sys/class/net/*", Take::link},
     {"sys/class/net/*/device", Take::link},
-    {"sys/class/net/*/*", Take::text},
+    {"sys/class/net/*/addr_assign_type", Take::text},
+    {"sys/class/net/*/address", Take::text},
+    {"sys/class/net/*/carrier", Take::text},
+    {"sys/class/net/*/carrier_changes", Take::text},
+    {"sys/class/net/*/dev_id", Take::text},
+    {"sys/class/net/*/dev_port", Take::text},
+    {"sys/class/net/*/duplex", Take::text},
+    {"sys/class/net/*/flags", Take::text},
+    {"sys/class/net/*/ifindex", Take::text},
+    {"sys/class/net/*/iflink", Take::text},
+    {"sys/class/net/*/mtu", Take::text},
+    {"sys/class/net/*/operstate", Take::text},
+    {"sys/class/net/*/speed", Take::text},
+    {"sys/class/net/*/tx_queue_len", Take::text},
+    {"sys/class/net/*/type", Take::text},
     {"sys/class/net/*/statistics/*", Take::text},
     // NVMe
     {"sys/class/nvme/*/model", Take::text},
@@ -39,9 +60,8 @@ constexpr Recorded machine[] = {
     {"sys/class/iommu", Take::name},
     {"sys/class/iommu/*", Take::link},
     {"sys/firmware/acpi/tables/*", Take::name},
-    {"sys/class/dmi/id/*_name", Take::text},
-    {"sys/class/dmi/id/*_vendor", Take::text},
-    {"sys/class/dmi/id/*_version", Take::text},
+    {"sys/class/dmi/id/product_name", Take::text},
+    {"sys/class/dmi/id/sys_vendor", Take::text},
     {"sys/hypervisor/type", Take::text},
     // CPUs and memory
     {"sys/devices/system/node/*", Take::text},
@@ -96,7 +116,6 @@ constexpr Recorded machine[] = {
     {"run/.containerenv", Take::name},
     {"run/systemd/container", Take::text},
     {"run/udev", Take::name},
-    {"etc/os-release", Take::text},
     {"etc/modules", Take::lines},
     {"etc/modules-load.d/*", Take::lines},
     {"etc/modprobe.d/*", Take::lines},

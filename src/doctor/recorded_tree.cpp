@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
 #include "gdrbench/error.hpp"
 
@@ -22,9 +24,10 @@ constexpr const char* remedy = "name a folder on a disk with room that you may w
   throw SystemError(errno_value, fmt::format("{} {}", tried, path.native()), remedy);
 }
 
-void write_file(const fs::path& path, const std::string& content) {
+// Errors tell the name that the file was to have at the end.
+void write_file(const fs::path& path, const fs::path& name, const std::string& content) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (fd < 0) fail("creating", path, errno);
+  if (fd < 0) fail("creating", name, errno);
   std::size_t done = 0;
   int fault = 0;
   while (done < content.size() && fault == 0) {
@@ -36,13 +39,57 @@ void write_file(const fs::path& path, const std::string& content) {
   }
   // Some file systems tell only then that the disk is full.
   if (close(fd) != 0 && fault == 0) fault = errno;
-  if (fault != 0) fail("writing", path, fault);
+  if (fault != 0) fail("writing", name, fault);
 }
 
-void make_folders(const fs::path& path) {
+void make_folders(const fs::path& path, const fs::path& name) {
   std::error_code fault;
   fs::create_directories(path, fault);
-  if (fault) fail("creating folder", path, fault.value());
+  if (fault) fail("creating folder", name, fault.value());
+}
+
+void write_entries(const RecordedTree& tree, const fs::path& folder, const fs::path& name) {
+  for (const auto& [path, entry] : tree.entries()) {
+    const fs::path place = folder / path, told = name / path;
+    if (entry.kind == Kind::folder)
+      make_folders(place, told);
+    else
+      make_folders(place.parent_path(), told.parent_path());
+    if (entry.kind == Kind::file) write_file(place, told, entry.content);
+    if (entry.kind == Kind::link && symlink(entry.content.c_str(), place.c_str()) != 0)
+      fail("linking", told, errno);
+  }
+}
+
+// A folder that is there already may be a mount point or have its owner's permissions: it stays.
+void fill(const RecordedTree& tree, const fs::path& folder) {
+  try {
+    write_entries(tree, folder, folder);
+  } catch (...) {
+    std::error_code ignored;
+    for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+         entry.increment(ignored)) {
+      std::error_code left;
+      fs::remove_all(entry->path(), left);
+    }
+    throw;
+  }
+}
+
+// Beside its place, so that there is a whole recording or none.
+void make(const RecordedTree& tree, const fs::path& folder) {
+  const fs::path place = folder.has_filename() ? folder : folder.parent_path();
+  if (place.has_parent_path()) make_folders(place.parent_path(), place.parent_path());
+  const fs::path partial = fmt::format("{}.partial-{}", place.native(), getpid());
+  if (mkdir(partial.c_str(), 0777) != 0) fail("creating folder", partial, errno);
+  try {
+    write_entries(tree, partial, place);
+    if (rename(partial.c_str(), place.c_str()) != 0) fail("creating folder", place, errno);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(partial, ignored);
+    throw;
+  }
 }
 
 bool is_inside(const fs::path& path) {
@@ -82,7 +129,11 @@ void require_no_link_above(const RecordedTree& tree, const fs::path& path) {
 
 void RecordedTree::require_free(const fs::path& folder) {
   std::error_code fault;
-  if (!fs::exists(fs::symlink_status(folder, fault))) return;
+  const fs::path place = folder.has_filename() ? folder : folder.parent_path();  // "folder/" follows a link
+  const fs::file_status itself = fs::symlink_status(place, fault);
+  if (!fs::exists(itself)) return;
+  if (fs::is_symlink(itself) && !fs::exists(place, fault))
+    throw UsageError(fmt::format("{}: is a link that leads nowhere; name a new folder", folder.native()));
   const bool is_free = fs::is_directory(folder, fault) && fs::is_empty(folder, fault);
   if (fault) fail("looking into", folder, fault.value());
   if (!is_free)
@@ -90,16 +141,24 @@ void RecordedTree::require_free(const fs::path& folder) {
         fmt::format("{}: is there already and is no empty folder; name a new one", folder.native()));
 }
 
+void RecordedTree::require_apart(const fs::path& folder, const fs::path& source) {
+  std::error_code fault;
+  const fs::path top = fs::canonical(source, fault);
+  if (fault) return;  // what is not there is told where it is read
+  const fs::path place = fs::weakly_canonical(folder, fault);
+  const auto [left, other] = std::mismatch(top.begin(), top.end(), place.begin(), place.end());
+  if (!fault && left == top.end())
+    throw UsageError(fmt::format("--record {}: lies in the snapshot {} itself; name a folder outside",
+                                 folder.native(), source.native()));
+}
+
 void RecordedTree::write(const fs::path& folder) const {
   require_free(folder);
-  make_folders(folder);
-  for (const auto& [path, entry] : entries_) {
-    const fs::path place = folder / path;
-    make_folders(entry.kind == Kind::folder ? place : place.parent_path());
-    if (entry.kind == Kind::file) write_file(place, entry.content);
-    if (entry.kind == Kind::link && symlink(entry.content.c_str(), place.c_str()) != 0)
-      fail("linking", place, errno);
-  }
+  std::error_code fault;
+  if (fs::exists(folder, fault))
+    fill(*this, folder);
+  else
+    make(*this, folder);
 }
 
 json to_json(const RecordedTree& tree) {

@@ -25,8 +25,10 @@ class RecordedTree {
 
   /// Throws UsageError where write() would refuse the folder.
   static void require_free(const std::filesystem::path& folder);
-  /// Into an empty folder, or one that it makes. Throws UsageError where the folder holds something,
-  /// SystemError with the path where writing fails.
+  /// Throws UsageError for a folder in the one that is recorded.
+  static void require_apart(const std::filesystem::path& folder, const std::filesystem::path& source);
+  /// Into an empty folder, or one that it makes. Throws UsageError where the folder holds something or a link
+  /// leads nowhere, SystemError with the path where writing fails; then nothing of it is left.
   void write(const std::filesystem::path& folder) const;
 
  private:

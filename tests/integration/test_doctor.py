@@ -147,6 +147,8 @@ class Usage(DoctorCase):
         leading_out = self.made("grace")
         (leading_out / "proc" / "cpuinfo").unlink()
         (leading_out / "proc" / "cpuinfo").symlink_to("/etc/hostname")
+        dangling = self.folder / "dangling"
+        dangling.symlink_to("nosuchfolder")
         for arguments, names in (
                 (["--snapshot", piped], ["sys/pipe", "no recording"]),
                 (["--snapshot", leading_out], ["proc/cpuinfo", "leads out"]),
@@ -169,6 +171,8 @@ class Usage(DoctorCase):
                 (["--port", "70000", "127.0.0.1"], ["70000", "1 to 65535"]),
                 (["--port", "7471"], ["--port", "host"]),
                 (["--record", made], [str(made), "no empty folder"]),
+                (["--record", made / "new", "--snapshot", made], ["new", "in the snapshot"]),
+                (["--record", dangling], [str(dangling), "leads nowhere"]),
                 (["--nosuch"], ["--nosuch"])):
             with self.subTest(arguments):
                 self.refuse(*arguments, names=names)
@@ -179,6 +183,8 @@ class Usage(DoctorCase):
         outcome = self.run_program("doctor", "--snapshot", self.made("dgx"), "--record", self.folder / "recorded",
                                    preexec=small_files)
         self.assert_ends(outcome, FAILED, r"writing .*recorded/.*EFBIG", "name a folder")
+        self.assertIn("gdr:", outcome.out)  # what was found is told all the same
+        self.assertEqual([], [path.name for path in self.folder.iterdir() if path.name.startswith("recorded")])
 
     def test_a_full_standard_output_is_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:

@@ -37,12 +37,19 @@ std::set<std::string> findings_of_folder(const fs::path& folder) {
 
 class RecordOf : public testing::TestWithParam<Known> {};
 
-TEST_P(RecordOf, has_the_findings_of_the_machine) {
-  const TestFolder made("made"), recorded("recorded");
+TEST_P(RecordOf, has_the_findings_of_the_machine_whoever_its_host_and_users_are) {
+  const TestFolder made("made");
   const machines::Machine machine = GetParam().make();
   machine.write(made.path());
-  anonymise(record(topology::Root(made.path()), machine.answers), {}).write(recorded.path());
-  EXPECT_EQ(findings_of_folder(recorded.path()), GetParam().findings);
+  const RecordedTree tree = record(topology::Root(made.path()), machine.answers);
+  const PrivateNames words{
+      .hosts = {"pci", "sys", "dev", "rxe", "vm", "node0", "node1", "net", "eth0", "numa"},
+      .users = {"nvidia", "class", "rdma", "mlx5_0", "infiniband", "kernel", "gids", "lib", "modules"}};
+  for (const PrivateNames& names : {PrivateNames{}, words}) {
+    const TestFolder recorded("recorded");
+    anonymise(tree, names).write(recorded.path());
+    EXPECT_EQ(findings_of_folder(recorded.path()), GetParam().findings) << names.hosts.size();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RecordOf, testing::ValuesIn(machines::known_machines()),
@@ -89,6 +96,41 @@ TEST(Record, holds_no_name_or_address_of_the_machine_in_any_byte) {
   EXPECT_THAT(content_of(recorded.path() / "proc/cmdline"), "iommu=pt\n");
 }
 
+TEST(Record, takes_nothing_that_its_owner_wrote_and_no_check_reads) {
+  machines::Machine machine = machines::dgx();
+  const std::string device = machine.tree.target("sys/class/infiniband/mlx5_0");
+  machine.tree.file("sys/class/net/eth9/address", "0c:42:a1:12:34:56");
+  for (const std::string& path :
+       {device + "/node_desc", device + "/serial", std::string("sys/class/net/eth9/ifalias"),
+        std::string("sys/class/net/eth9/phys_switch_id"), std::string("sys/class/net/eth9/phys_port_id"),
+        std::string("sys/class/dmi/id/chassis_version"), std::string("etc/os-release")})
+    machine.tree.file(path, "secret words");
+  machine.tree.file(device + "/sys_image_guid", "0c42a1030012abcd");
+  const TestFolder made("made");
+  machine.write(made.path());
+  const RecordedTree tree = anonymise(record(topology::Root(made.path()), machine.answers), {});
+  for (const auto& [path, entry] : tree.entries()) {
+    EXPECT_THAT(entry.content, testing::Not(HasSubstr("secret words"))) << path;
+    EXPECT_THAT(entry.content, testing::Not(HasSubstr("0c42a103"))) << path;
+  }
+  EXPECT_TRUE(tree.entries().contains("sys/class/net/eth9/address"));
+}
+
+TEST(Record, has_the_limits_of_groups_under_the_names_that_stand_for_them) {
+  machines::Machine machine = machines::dgx();
+  machine.tree.remove("proc/self");
+  machine.tree.link("proc/self", "proc/4242");
+  machine.tree.file("proc/4242/cgroup", "1:name=secret:/\n0::/system.slice:docker:secret/Secret.scope");
+  machine.tree.file("sys/fs/cgroup/system.slice:docker:secret/rdma.max", "mlx5_0 hca_object=100");
+  machine.tree.file("sys/fs/cgroup/system.slice:docker:secret/rdma.current", "mlx5_0 hca_object=100");
+  const TestFolder made("made"), recorded("recorded");
+  machine.write(made.path());
+  anonymise(record(topology::Root(made.path()), machine.answers), {}).write(recorded.path());
+  EXPECT_EQ(content_of(recorded.path() / "proc/self/cgroup"), "1:name=other:/\n0::/group1/group2\n");
+  EXPECT_EQ(content_of(recorded.path() / "sys/fs/cgroup/group1/rdma.max"), "mlx5_0 hca_object=100\n");
+  EXPECT_THAT(findings_of_folder(recorded.path()), testing::Contains("rdma_cgroup/exhausted"));
+}
+
 TEST(Record, keeps_that_a_file_cannot_be_read) {
   machines::Machine machine = machines::dgx();
   // As unreadable as a file without permission, also to root.
@@ -109,21 +151,60 @@ TEST(Record, goes_into_no_folder_that_holds_something) {
   EXPECT_THROW(tree.write(folder.path() / "sys/x/below"), Error);
 }
 
-TEST(Record, names_the_file_that_a_full_disk_has_no_room_for) {
+TEST(Record, goes_through_no_link_that_leads_nowhere_and_not_into_what_it_records) {
   const TestFolder folder;
-  const Isolated run = run_isolated(
-      [&](const Reporter&) {
-        std::signal(SIGXFSZ, SIG_IGN);
-        const rlimit small{100, 100};
-        setrlimit(RLIMIT_FSIZE, &small);
-        RecordedTree tree;
-        tree.add("sys/large", Kind::file, std::string(1000, 'x'));
-        tree.write(folder.path());
-      },
-      20s);
-  EXPECT_EQ(run.end, End::failed);
-  EXPECT_THAT(run.text,
-              testing::AllOf(HasSubstr("sys/large"), HasSubstr("EFBIG"), HasSubstr("name a folder")));
+  fs::create_directories(folder.path() / "made/sys");
+  fs::create_symlink("nosuch", folder.path() / "link");
+  fs::create_symlink("made", folder.path() / "other");
+  for (const char* name : {"link", "link/"}) try {
+      RecordedTree::require_free(folder.path() / name);
+      ADD_FAILURE() << name;
+    } catch (const UsageError& fault) {
+      EXPECT_THAT(fault.what(), HasSubstr("leads nowhere"));
+    }
+  for (const char* name : {"made", "made/", "made/new", "other/new", "made/../made/new"})
+    EXPECT_THROW(RecordedTree::require_apart(folder.path() / name, folder.path() / "made"), UsageError)
+        << name;
+  for (const char* name : {"made2", "new/below", "made/../new"})
+    EXPECT_NO_THROW(RecordedTree::require_apart(folder.path() / name, folder.path() / "made")) << name;
+}
+
+TEST(Record, goes_into_an_empty_folder_or_a_new_one_however_it_is_spelt) {
+  const TestFolder folder;
+  RecordedTree tree;
+  tree.add("sys/x", Kind::file, "1\n");
+  fs::create_directories(folder.path() / "empty");
+  fs::permissions(folder.path() / "empty", fs::perms::owner_all);
+  for (const char* name : {"empty", "new/", "above/new"}) {
+    tree.write(folder.path() / name);
+    EXPECT_EQ(content_of(folder.path() / name / "sys/x"), "1\n") << name;
+  }
+  EXPECT_EQ(fs::status(folder.path() / "empty").permissions(), fs::perms::owner_all);
+}
+
+TEST(Record, leaves_nothing_on_a_full_disk_and_names_the_file_that_has_no_room) {
+  for (const bool is_there : {false, true}) {
+    const TestFolder folder;
+    fs::create_directories(folder.path());
+    if (is_there) fs::create_directory(folder.path() / "recorded");
+    const Isolated run = run_isolated(
+        [&](const Reporter&) {
+          std::signal(SIGXFSZ, SIG_IGN);
+          const rlimit small{100, 100};
+          setrlimit(RLIMIT_FSIZE, &small);
+          RecordedTree tree;
+          tree.add("sys/first", Kind::file, "1\n");
+          tree.add("sys/large", Kind::file, std::string(1000, 'x'));
+          tree.write(folder.path() / "recorded");
+        },
+        20s);
+    EXPECT_EQ(run.end, End::failed);
+    EXPECT_THAT(run.text, testing::AllOf(HasSubstr("recorded/sys/large"), HasSubstr("EFBIG"),
+                                         HasSubstr("name a folder")));
+    std::vector<fs::path> left;
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path())) left.push_back(entry.path());
+    EXPECT_EQ(left, is_there ? std::vector{folder.path() / "recorded"} : std::vector<fs::path>{});
+  }
 }
 
 TEST(RecordedTree, comes_back_from_json_as_it_was) {
