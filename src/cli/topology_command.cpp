@@ -107,8 +107,9 @@ void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation) {
       ->type_name("FOLDER")
       ->check(names_something);
   command->footer(
-      "Exit status: 0 done, 1 a file could not be written, 2 bad usage, 3 lstopo is missing or cannot write "
-      "that\nformat.");
+      "Exit status: 0 done, 1 writing a file or drawing failed, 2 bad usage, a place that cannot be written "
+      "to "
+      "among\nit, 3 lstopo is missing or cannot write that format.");
   command->callback([=, &chosen, &invocation] {
     if (!invocation.benchmark_flags.empty())
       throw UsageError(fmt::format("{}: topology measures nothing", invocation.benchmark_flags.front()));

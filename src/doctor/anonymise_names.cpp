@@ -122,8 +122,12 @@ std::string Anonymiser::group_path(std::string_view path) {
 // Folders of users, and of root's: what lies between there and the file may name a project.
 Anonymiser::Match Anonymiser::match_home(std::string_view text, std::size_t at, Which which) {
   const std::string_view rest = text.substr(at);
-  const bool is_home = rest.starts_with("/home/");
-  if (!is_home && (!rest.starts_with("/root/") || (at > 0 && is_word(text[at - 1])))) return {};
+  constexpr std::string_view of_users = "/home", of_root = "/root";
+  const auto is_below = [&](std::string_view folder) {
+    return rest.starts_with(folder) && rest.substr(folder.size()).starts_with('/');
+  };
+  const bool is_home = is_below(of_users);
+  if (!is_home && (!is_below(of_root) || (at > 0 && is_word(text[at - 1])))) return {};
   const std::size_t length = std::min(rest.find_first_of(" \t\n\"'`:,;()[]<>|="), rest.size());
   const std::string_view below = rest.substr(6, length - 6);
   const std::size_t slash = below.rfind('/');
