@@ -28,6 +28,7 @@ struct MeasureOptions {
   bool loopback = false;  ///< both ends on this node, sharing its GPUs
   std::uint32_t depth = 16;
   std::uint32_t queue_pairs = 1;
+  std::optional<std::uint32_t> tcp_threads;  ///< absent: each end's own choice
   std::uint64_t footprint_bytes = std::uint64_t{64} << 20;
   StagingOptions staging;
   bool chunk_given = false;  ///< staging.chunk_bytes was asked for, also of `auto`

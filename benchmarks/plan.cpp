@@ -49,6 +49,7 @@ Case make_case(const MeasureOptions& options, const Discovery& discovery) {
   c.gpu = discovery.gpu;
   c.shares_gpu = discovery.shares_gpu;
   c.bind = options.bind;
+  c.tcp_threads = options.tcp_threads;
   c.verbs = options.verbs;
   c.verbs.device = discovery.device;
   c.verbs.gid_index = options.gid_index;

@@ -124,7 +124,7 @@ struct StagingOptions {
   CopyEngine engine = CopyEngine::automatic;
   std::uint64_t chunk_bytes = std::uint64_t{256}
                               << 10;  ///< largest piece copied and sent at once; ignored by plain
-  std::uint32_t slots = 0;    ///< chunks in flight each way on a lane; 0: what fits 16 MiB (tcp: 1 MiB)
+  std::uint32_t slots = 0;    ///< chunks in flight each way on a lane; 0: what fits 16 MiB (tcp: 4 MiB)
   std::uint32_t streams = 1;  ///< of the copy engine, each way on a lane
   bool operator==(const StagingOptions&) const = default;
 };
@@ -170,6 +170,7 @@ struct Case {
   bool shares_gpu = false;  ///< both ends run on one GPU, whose kernels then take turns
   Load load = Load::none;   ///< overlap
   BindBy bind = BindBy::automatic;
+  std::optional<std::uint32_t> tcp_threads{};  ///< that move the sockets of an end; absent: its own choice
   StagingOptions staging{};
   VerbsOptions verbs{};
   bool operator==(const Case&) const = default;

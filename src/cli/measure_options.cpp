@@ -40,6 +40,7 @@ constexpr std::uint32_t most_queue_pairs = 1024;
 constexpr std::uint32_t most_depth = 4096;
 constexpr std::uint32_t most_staging_depth = 256;
 constexpr std::uint32_t most_staging_streams = 16;
+constexpr std::uint32_t most_tcp_threads = 64;
 
 struct SmallNumber {
   const char* flag;
@@ -100,6 +101,13 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
         ->capture_default_str()
         ->group(what);
     command
+        .add_option("--tcp-threads", options.tcp_threads,
+                    fmt::format("Threads that move the sockets of an end, 0 (the one that measures) to {} "
+                                "(default: with several sockets as many as there are, 8 and a quarter of the "
+                                "cores at most)",
+                                most_tcp_threads))
+        ->group(what);
+    command
         .add_option("--depth", options.depth, fmt::format("Messages in flight on each, 1 to {}", most_depth))
         ->capture_default_str()
         ->group(what);
@@ -129,7 +137,7 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   command
       .add_option(
           "--staging-depth", options.staging.slots,
-          fmt::format("Chunks in flight each way on a queue pair, up to {}; 0: what fits 16M, of tcp 1M",
+          fmt::format("Chunks in flight each way on a queue pair, up to {}; 0: what fits 16M, of tcp 4M",
                       most_staging_depth))
       ->capture_default_str()
       ->group(what);
@@ -244,6 +252,14 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;
   check_range("--depth", options.depth, 1, most_depth);
   check_range("--queue-pairs", options.queue_pairs, 1, most_queue_pairs);
+  if (options.tcp_threads) {
+    check_range("--tcp-threads", *options.tcp_threads, 0, most_tcp_threads);
+    if (*options.tcp_threads > options.queue_pairs)
+      throw UsageError(
+          fmt::format("--tcp-threads {}: a thread moves whole sockets, and there are {} of them "
+                      "(--queue-pairs)",
+                      *options.tcp_threads, options.queue_pairs));
+  }
   constexpr std::uint32_t mtus[] = {0, 256, 512, 1024, 2048, 4096};  // IBTA; 0: not given
   if (std::find(std::begin(mtus), std::end(mtus), options.verbs.path_mtu) == std::end(mtus))
     throw UsageError(fmt::format("--mtu {}: {} is none of 256, 512, 1024, 2048, 4096 bytes",

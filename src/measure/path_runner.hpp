@@ -29,6 +29,7 @@ class PathRunner final : public Runner {
         payload_(pick(c, plan_.flow, payload)),
         path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {
     held_ = payload_;
+    if constexpr (requires { path_.bounce(); }) bounce_ = path_.bounce();
     const Buffer* const payload_memory =
         payload_.incoming ? payload_.incoming.get() : payload_.outgoing.get();
     if (c.path == Path::gdr && payload_memory != nullptr && payload_memory->view().on_gpu)
@@ -179,7 +180,9 @@ class PathRunner final : public Runner {
 
   LoopPlan plan_;
   bool initiator_;
-  Payload held_;  ///< the same as payload_: the memory outlives the wire, which has it registered
+  // The same memory as payload_ and path_ have: it outlives the wire, where the peer may still write into it.
+  Payload held_;
+  std::shared_ptr<const Buffer> bounce_;
   W wire_;
   Payload payload_;
   P path_;

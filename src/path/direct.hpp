@@ -11,6 +11,7 @@
 #include "gdrbench/memory.hpp"
 #include "gdrbench/run_result.hpp"
 #include "path/layout.hpp"
+#include "path/wire_threads.hpp"
 #include "wire/queue_pair.hpp"
 
 namespace gdrbench::path {
@@ -28,7 +29,8 @@ class Direct {
             .send_depth = depth + 4,  // room for the tokens
             .receive_depth = 2 * depth + 4,
             .inline_bytes = c.memory == MemoryKind::host || is_baseline(c.path) ? c.verbs.inline_bytes : 0,
-            .completion = c.completion};
+            .completion = c.completion,
+            .threads = wire_threads(c)};
   }
 
   /// The payload buffers; null where this end has no such side.

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gdrbench/memory.hpp"
 #include "memory/staging_choice.hpp"
 #include "path/staged_lane.hpp"
+#include "path/wire_threads.hpp"
 
 namespace gdrbench::path {
 
@@ -23,7 +25,8 @@ class Staged {
             .send_depth = 2 * std::max(slots.outgoing_slots, slots.incoming_slots) + slots.control_slots,
             .receive_depth = receives,
             .inline_bytes = c.verbs.inline_bytes,
-            .completion = c.completion};
+            .completion = c.completion,
+            .threads = wire_threads(c)};
   }
 
   Staged(W& wire, const Case& c, const Buffer* outgoing, const Buffer* incoming)
@@ -34,11 +37,12 @@ class Staged {
         engine_(memory::choose_engine(c, bounce_layout(c).chunk_bytes)),
         pattern_bytes_(layout_.size - turned_bytes(c)),
         slots_(bounce_layout(c)),
-        bounce_({.kind = MemoryKind::host,
-                 .length = slots_.bytes() * c.queue_pairs,
-                 .gpu = c.gpu,
-                 .pin_for_gpu = c.memory != MemoryKind::host && variant_ != Staging::pageable}) {
-    region_ = wire.register_memory(bounce_.view());
+        bounce_(std::make_shared<Buffer>(
+            BufferOptions{.kind = MemoryKind::host,
+                          .length = slots_.bytes() * c.queue_pairs,
+                          .gpu = c.gpu,
+                          .pin_for_gpu = c.memory != MemoryKind::host && variant_ != Staging::pageable})) {
+    region_ = wire.register_memory(bounce_->view());
     const memory::CopierOptions copies{
         .pageable = variant_ == Staging::pageable, .engine = engine_.engine, .streams = c.staging.streams};
     lanes_.reserve(c.queue_pairs);
@@ -55,6 +59,9 @@ class Staged {
   ~Staged() { rest(); }
   Staged(const Staged&) = delete;
   Staged& operator=(const Staged&) = delete;
+
+  /// What the wire has registered, and so must outlive it.
+  std::shared_ptr<const Buffer> bounce() const { return bounce_; }
 
   bool target_must_answer() const { return true; }
   bool accepts_passively() const { return false; }
@@ -146,7 +153,7 @@ class Staged {
             {"chunk_bytes", slots_.chunk_bytes},
             {"outgoing_slots", slots_.outgoing_slots},
             {"incoming_slots", slots_.incoming_slots},
-            {"bounce_bytes", bounce_.size()},
+            {"bounce_bytes", bounce_->size()},
             {"copy_engine", engine_.name()},
             {"copy_engine_reason", engine_.reason}};
   }
@@ -169,7 +176,7 @@ class Staged {
   memory::EngineChoice engine_;
   std::uint64_t pattern_bytes_;
   BounceLayout slots_;
-  Buffer bounce_;
+  std::shared_ptr<const Buffer> bounce_;
   wire::Region region_;
   Stages stages_;
   std::vector<StagedLane<W>> lanes_;

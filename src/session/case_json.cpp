@@ -23,6 +23,7 @@ constexpr std::uint64_t most_chunk_bytes = (8 << 20) - 64;
 // The ranges of --staging-depth and --staging-streams.
 constexpr std::uint32_t most_staging_slots = 256;
 constexpr std::uint32_t most_staging_streams = 16;
+constexpr std::uint32_t most_tcp_threads = 64;  // of --tcp-threads
 constexpr std::uint64_t most_depth = 4096;
 constexpr std::uint64_t most_iterations = std::uint64_t{1} << 48;
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
@@ -145,6 +146,7 @@ json case_to_json(const Case& c) {
           {"shares_gpu", c.shares_gpu},
           {"load", to_string(c.load)},
           {"bind", to_string(c.bind)},
+          {"tcp_threads", c.tcp_threads ? json(*c.tcp_threads) : json(nullptr)},
           {"staging", staging_to_json(c.staging)},
           {"verbs", verbs_to_json(c.verbs)}};
 }
@@ -170,6 +172,8 @@ Case case_from_json(const json& j) {
   c.shares_gpu = f.flag("shares_gpu");
   c.load = f.name<Load>("load");
   c.bind = f.name<BindBy>("bind");
+  if (!f.is_null("tcp_threads"))
+    c.tcp_threads = f.number_as<std::uint32_t>("tcp_threads", 0, most_tcp_threads);
   c.staging.variant = staging.name<Staging>("variant");
   c.staging.engine = staging.name<CopyEngine>("engine");
   c.staging.chunk_bytes = staging.number("chunk_bytes", least_chunk_bytes, most_chunk_bytes);

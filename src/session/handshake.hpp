@@ -12,7 +12,7 @@
 namespace gdrbench::session {
 
 /// Raised with every change of the messages that the other release would not understand.
-inline constexpr int protocol_version = 3;
+inline constexpr int protocol_version = 4;
 
 /// {"gdrbench", "version", "commit", "kind"}; `kind` is "control" or "data".
 nlohmann::json make_hello(const std::string& kind);

@@ -89,6 +89,7 @@ struct WireLimits {
   std::uint32_t receive_depth = 16;  ///< outstanding receive requests a lane
   std::uint32_t inline_bytes = 0;    ///< largest inline request wanted
   CompletionMode completion = CompletionMode::poll;
+  std::uint32_t threads = 0;  ///< that move sockets beside the one that polls; a NIC needs none
 };
 
 /// What a wire offers. post_send and post_receive return 0 or an errno value (ENOMEM: queue full). poll

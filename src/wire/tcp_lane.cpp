@@ -7,6 +7,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "gdrbench/error.hpp"
 
@@ -34,9 +35,7 @@ FrameHeader::Kind kind_of(Op op) {
 TcpLane::TcpLane(Socket socket, std::uint32_t index, const std::vector<Region>& regions)
     : socket_(std::move(socket)), peer_(socket_.peer_address()), index_(index), regions_(&regions) {}
 
-int TcpLane::post_send(const SendRequest& request, std::size_t capacity, std::deque<Completion>& completed) {
-  if (pending_ >= capacity) return ENOMEM;
-  ++pending_;
+void TcpLane::post_send(const SendRequest& request, std::deque<Completion>& completed) {
   Outgoing out{.header = {.kind = kind_of(request.op),
                           .length = request.length,
                           .immediate = request.immediate,
@@ -50,13 +49,6 @@ int TcpLane::post_send(const SendRequest& request, std::size_t capacity, std::de
   }
   // Mostly the kernel takes a message at once, and it need not be queued.
   if (!outgoing_.empty() || !write_one(out, completed)) outgoing_.push_back(out);
-  return 0;
-}
-
-int TcpLane::post_receive(const ReceiveRequest& request, std::size_t capacity) {
-  if (receives_.size() >= capacity) return ENOMEM;
-  receives_.push_back(request);
-  return 0;
 }
 
 void TcpLane::progress(std::deque<Completion>& completed) {
@@ -108,7 +100,7 @@ bool TcpLane::write_one(Outgoing& out, std::deque<Completion>& completed) {
     if (out.sent < length) return false;  // the socket is full
   }
   if (out.completes) {
-    --pending_;
+    sends_.fetch_sub(1, std::memory_order_relaxed);
     if (out.request.signaled)
       completed.push_back({.id = out.request.id, .kind = Completion::Kind::sent, .lane = index_});
   }
@@ -187,7 +179,7 @@ bool TcpLane::begin_frame(std::deque<Completion>& completed) {
       if (receives_.empty()) return false;
       [[fallthrough]];
     case Kind::write:
-      destination_ = resolve(incoming_);
+      destination_ = place_of_write();
       break;
     case Kind::read_request: {
       if (outgoing_.size() >= most_queued) return false;  // until this end has sent some of its answers
@@ -220,6 +212,11 @@ void TcpLane::end_frame(std::deque<Completion>& completed) {
   using Kind = FrameHeader::Kind;
   place_ = Place::header;
   placed_ = 0;
+  if (word_target_ != nullptr) {
+    auto& word = *reinterpret_cast<std::uint64_t*>(std::exchange(word_target_, nullptr));
+    std::atomic_ref<std::uint64_t>(word).store(std::bit_cast<std::uint64_t>(word_),
+                                               std::memory_order_release);
+  }
   if (incoming_.kind == Kind::send || incoming_.kind == Kind::write_imm) {
     completed.push_back({.id = receives_.front().id,
                          .kind = Completion::Kind::received,
@@ -228,12 +225,21 @@ void TcpLane::end_frame(std::deque<Completion>& completed) {
                          .immediate = incoming_.immediate,
                          .has_immediate = incoming_.kind == Kind::write_imm});
     receives_.pop_front();
+    receives_posted_.fetch_sub(1, std::memory_order_relaxed);
   } else if (incoming_.kind == Kind::read_response) {
     if (reads_.front().signaled)
       completed.push_back({.id = reads_.front().id, .kind = Completion::Kind::sent, .lane = index_});
     reads_.pop_front();
-    --pending_;
+    sends_.fetch_sub(1, std::memory_order_relaxed);
   }
+}
+
+// An aligned word is written in one piece, as NICs do: another thread may poll it.
+std::byte* TcpLane::place_of_write() {
+  std::byte* const target = resolve(incoming_);
+  if (incoming_.length != word_.size() || incoming_.address % word_.size() != 0) return target;
+  word_target_ = target;
+  return word_.data();
 }
 
 std::byte* TcpLane::resolve(const FrameHeader& header) const {

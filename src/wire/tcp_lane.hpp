@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <span>
 #include <vector>
@@ -25,14 +26,18 @@ static_assert(sizeof(FrameHeader) == 24);
 /// One socket as a queue pair: frames out in order of posting, frames in placed straight into posted receives
 /// or registered memory. A message without a posted receive stays in the socket: TCP's own flow control is
 /// the RNR. Throws PeerLost when the connection ends and Error when the peer breaks the protocol or names
-/// memory that is not registered; ordinary completions are always successes.
+/// memory that is not registered; ordinary completions are always successes. One thread may reserve while
+/// another does the rest.
 class TcpLane {
  public:
   /// `regions` is the wire's table of registered memory, indexed by rkey.
   TcpLane(Socket socket, std::uint32_t index, const std::vector<Region>& regions);
 
-  int post_send(const SendRequest& request, std::size_t capacity, std::deque<Completion>& completed);
-  int post_receive(const ReceiveRequest& request, std::size_t capacity);
+  /// Room for one more request among `capacity`; false if there is none. Each post takes one.
+  bool reserve_send(std::size_t capacity) { return reserve(sends_, capacity); }
+  bool reserve_receive(std::size_t capacity) { return reserve(receives_posted_, capacity); }
+  void post_send(const SendRequest& request, std::deque<Completion>& completed);
+  void post_receive(const ReceiveRequest& request) { receives_.push_back(request); }
   /// Moves what the socket takes and gives, and appends what finished.
   void progress(std::deque<Completion>& completed);
   std::uint64_t bytes_moved() const { return bytes_moved_; }
@@ -48,6 +53,12 @@ class TcpLane {
   };
   enum class Place : std::uint8_t { header, payload };
 
+  static bool reserve(std::atomic<std::size_t>& used, std::size_t capacity) {
+    if (used.load(std::memory_order_relaxed) >= capacity) return false;
+    used.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+
   static constexpr std::size_t small_payload = 512;
   static constexpr std::size_t most_queued = 16384;  ///< frames; more than any two ends agree on
   ssize_t send_small(const Outgoing& out) const;
@@ -60,14 +71,16 @@ class TcpLane {
   bool begin_frame(std::deque<Completion>& completed);
   void end_frame(std::deque<Completion>& completed);
   std::byte* resolve(const FrameHeader& header) const;
+  std::byte* place_of_write();
   [[noreturn]] void lost(int error, const char* tried) const;
 
   Socket socket_;
   std::string peer_;  ///< its address, known also when the connection is gone
   std::uint32_t index_;
   const std::vector<Region>* regions_;
-  std::uint64_t bytes_moved_ = 0;  ///< either way
-  std::size_t pending_ = 0;        ///< requests of this end that have not completed
+  std::uint64_t bytes_moved_ = 0;                 ///< either way
+  std::atomic<std::size_t> sends_ = 0;            ///< requests of this end that have not completed
+  std::atomic<std::size_t> receives_posted_ = 0;  ///< reserved and not yet completed
   std::deque<Outgoing> outgoing_;
   std::deque<SendRequest> reads_;  ///< waiting for their response, in order
   std::deque<ReceiveRequest> receives_;
@@ -78,6 +91,8 @@ class TcpLane {
   Place place_ = Place::header;
   FrameHeader incoming_;
   std::byte* destination_ = nullptr;
+  std::byte* word_target_ = nullptr;  ///< where word_ goes when it is complete
+  alignas(8) std::array<std::byte, 8> word_{};
   std::uint64_t placed_ = 0;
 };
 

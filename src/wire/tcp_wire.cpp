@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -12,16 +12,6 @@
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::wire {
-namespace {
-
-void watch(int epoll, int operation, int fd, std::uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  if (epoll_ctl(epoll, operation, fd, &event) != 0)
-    throw SystemError(errno, "watching a socket by epoll_ctl");
-}
-
-}  // namespace
 
 TcpWire::TcpWire(const WireLimits& limits) : limits_(limits) {}
 
@@ -39,16 +29,35 @@ Region TcpWire::register_memory(const MemoryView& view) {
 void TcpWire::connect(const nlohmann::json&, std::vector<Socket> sockets) {
   if (sockets.size() != limits_.lanes)
     throw Error(fmt::format("the TCP wire needs {} connections and got {}", limits_.lanes, sockets.size()));
-  for (Socket& socket : sockets) {
+  for (Socket& socket : sockets)
     lanes_.emplace_back(std::move(socket), static_cast<std::uint32_t>(lanes_.size()), regions_);
+  for (const ReceiveRequest& request : early_receives_) {
+    TcpLane& lane = lanes_[request.lane];
+    if (!lane.reserve_receive(limits_.receive_depth)) throw Error("more receives than the TCP wire holds");
+    lane.post_receive(request);
   }
-  for (const ReceiveRequest& request : early_receives_)
-    lanes_[request.lane].post_receive(request, limits_.receive_depth);
   early_receives_.clear();
+  start_workers();
+}
+
+void TcpWire::start_workers() {
+  const std::size_t count = std::min<std::size_t>(limits_.threads, lanes_.size());
+  if (count == 0) return;
+  wake_up_.emplace();
+  std::vector<std::vector<TcpLane*>> shares(count);
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) shares[lane % count].push_back(&lanes_[lane]);
+  for (std::vector<TcpLane*>& share : shares)
+    workers_.push_back(std::make_unique<TcpWorker>(std::move(share), limits_.completion, *wake_up_));
 }
 
 int TcpWire::post_send(const SendRequest& request) {
-  return lanes_[request.lane].post_send(request, limits_.send_depth, completed_);
+  TcpLane& lane = lanes_[request.lane];
+  if (!lane.reserve_send(limits_.send_depth)) return ENOMEM;
+  if (workers_.empty())
+    lane.post_send(request, completed_);
+  else
+    worker_of(request.lane).post(lane, request);
+  return 0;
 }
 
 int TcpWire::post_receive(const ReceiveRequest& request) {
@@ -56,43 +65,48 @@ int TcpWire::post_receive(const ReceiveRequest& request) {
     early_receives_.push_back(request);
     return 0;
   }
-  return lanes_[request.lane].post_receive(request, limits_.receive_depth);
+  TcpLane& lane = lanes_[request.lane];
+  if (!lane.reserve_receive(limits_.receive_depth)) return ENOMEM;
+  if (workers_.empty())
+    lane.post_receive(request);
+  else
+    worker_of(request.lane).post(lane, request);
+  return 0;
 }
 
 std::size_t TcpWire::poll(std::span<Completion> out) {
-  if (completed_.empty())
-    for (TcpLane& lane : lanes_) lane.progress(completed_);
+  if (completed_.empty()) {
+    for (const auto& worker : workers_) worker->collect(completed_);
+    if (workers_.empty())
+      for (TcpLane& lane : lanes_) lane.progress(completed_);
+  }
   const std::size_t count = std::min(out.size(), completed_.size());
   std::copy_n(completed_.begin(), count, out.begin());
   completed_.erase(completed_.begin(), completed_.begin() + static_cast<std::ptrdiff_t>(count));
   return count;
 }
 
-void TcpWire::watch_lanes() {
-  epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_) throw SystemError(errno, "epoll_create1");
-  for (const TcpLane& lane : lanes_) watch(epoll_.get(), EPOLL_CTL_ADD, lane.socket().fd(), EPOLLIN);
-  watches_output_.assign(lanes_.size(), false);
-}
-
 void TcpWire::wait(int extra_fd, int timeout_ms) {
   if (!completed_.empty()) return;
-  // Not before the first wait: a socket in an epoll set makes every arrival dearer, for polling too.
-  if (!epoll_) watch_lanes();
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    if (lanes_[i].wants_to_write() == watches_output_[i]) continue;
-    watches_output_[i] = !watches_output_[i];
-    watch(epoll_.get(), EPOLL_CTL_MOD, lanes_[i].socket().fd(),
-          watches_output_[i] ? EPOLLIN | EPOLLOUT : EPOLLIN);
+  if (!workers_.empty()) return wait_for_workers(extra_fd, timeout_ms);
+  if (!watch_) {
+    std::vector<const TcpLane*> lanes;
+    for (const TcpLane& lane : lanes_) lanes.push_back(&lane);
+    watch_.emplace(std::move(lanes));
   }
-  if (extra_fd != extra_fd_) {
-    if (extra_fd_ >= 0) watch(epoll_.get(), EPOLL_CTL_DEL, extra_fd_, 0);
-    if (extra_fd >= 0) watch(epoll_.get(), EPOLL_CTL_ADD, extra_fd, EPOLLIN);
-    extra_fd_ = extra_fd;
+  watch_->wait(extra_fd, timeout_ms);
+}
+
+void TcpWire::wait_for_workers(int extra_fd, int timeout_ms) {
+  wake_up_->will_sleep();
+  const bool anything = std::any_of(workers_.begin(), workers_.end(),
+                                    [](const auto& worker) { return worker->has_something(); });
+  if (!anything) {
+    pollfd fds[] = {{wake_up_->fd(), POLLIN, 0}, {extra_fd, POLLIN, 0}};
+    if (::poll(fds, 2, timeout_ms) < 0 && errno != EINTR)
+      throw SystemError(errno, "waiting for the threads of the TCP wire by poll");
   }
-  epoll_event event{};
-  if (epoll_wait(epoll_.get(), &event, 1, timeout_ms) < 0 && errno != EINTR)
-    throw SystemError(errno, "waiting for sockets by epoll_wait");
+  wake_up_->is_awake();
 }
 
 // One frame's length is a 32-bit number; a page less keeps sums of it within that.
@@ -102,12 +116,14 @@ std::uint64_t TcpWire::max_message() const {
 
 std::uint64_t TcpWire::bytes_moved() const {
   std::uint64_t sum = 0;
-  for (const TcpLane& lane : lanes_) sum += lane.bytes_moved();
+  for (const auto& worker : workers_) sum += worker->bytes_moved();
+  if (workers_.empty())
+    for (const TcpLane& lane : lanes_) sum += lane.bytes_moved();
   return sum;
 }
 
 nlohmann::json TcpWire::describe() const {
-  nlohmann::json described{{"wire", "tcp"}, {"sockets", lanes_.size()}};
+  nlohmann::json described{{"wire", "tcp"}, {"sockets", lanes_.size()}, {"threads", workers_.size()}};
   if (lanes_.empty()) return described;
   const Socket& socket = lanes_.front().socket();
   described["local"] = socket.local_address();

@@ -1,16 +1,21 @@
 #pragma once
 
 #include <deque>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "wire/queue_pair.hpp"
+#include "wire/socket_watch.hpp"
 #include "wire/tcp_lane.hpp"
+#include "wire/tcp_worker.hpp"
 
 namespace gdrbench::wire {
 
 /// TCP sockets as queue pairs, one a lane. The operations that sockets lack are carried as frames and done by
-/// the process at the other end, in its poll(): one_sided_needs_target_cpu. A send, write or write_imm
-/// completes when the kernel has taken all of it.
+/// the process at the other end: one_sided_needs_target_cpu. A send, write or write_imm completes when the
+/// kernel has taken all of it. Sockets are moved in poll(), or with WireLimits::threads by threads that share
+/// the lanes among them.
 class TcpWire {
  public:
   static constexpr bool one_sided_needs_target_cpu = true;
@@ -19,6 +24,7 @@ class TcpWire {
   TcpWire(const TcpWire&) = delete;  // lanes point to the table of regions
   TcpWire& operator=(const TcpWire&) = delete;
 
+  /// Before connect(), from where on the peer may name it.
   Region register_memory(const MemoryView& view);
   nlohmann::json offer() const { return nlohmann::json::object(); }
   void connect(const nlohmann::json& peer_offer, std::vector<Socket> sockets);
@@ -34,16 +40,18 @@ class TcpWire {
   std::uint64_t bytes_moved() const;
 
  private:
-  void watch_lanes();
+  void start_workers();
+  TcpWorker& worker_of(std::uint32_t lane) { return *workers_[lane % workers_.size()]; }
+  void wait_for_workers(int extra_fd, int timeout_ms);
 
   WireLimits limits_;
   std::vector<Region> regions_;
-  std::vector<TcpLane> lanes_;
+  std::deque<TcpLane> lanes_;
   std::vector<ReceiveRequest> early_receives_;  ///< posted before connect()
   std::deque<Completion> completed_;
-  FileDescriptor epoll_;              ///< made by the first wait()
-  std::vector<bool> watches_output_;  ///< lane: whether epoll watches for EPOLLOUT
-  int extra_fd_ = -1;                 ///< in the epoll set
+  std::optional<SocketWatch> watch_;  ///< made by the first wait(); not with workers
+  std::optional<WakeUp> wake_up_;     ///< with workers
+  std::vector<std::unique_ptr<TcpWorker>> workers_;
 };
 
 static_assert(Wire<TcpWire>);

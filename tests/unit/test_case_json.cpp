@@ -36,6 +36,7 @@ Case unusual_case() {
                .streams = 4};
   c.load = Load::memory;
   c.bind = BindBy::none;
+  c.tcp_threads = 3;
   c.verbs = {.device = "mlx5_3",
              .gid_index = 3,
              .port = 2,
@@ -79,7 +80,7 @@ TEST(CaseJson, EveryFieldMakesTheRoundTrip) {
 
 TEST(CaseJson, EveryFieldIsNeededAndNamedWhenMissing) {
   const json whole = case_to_json(unusual_case()).flatten();
-  EXPECT_EQ(whole.size(), 33);
+  EXPECT_EQ(whole.size(), 34);
   for (const auto& [where, value] : whole.items()) {
     json j = case_to_json(unusual_case());
     const json::json_pointer pointer(where);

@@ -79,7 +79,7 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
                      std::string(to_string(c.op)) + "_" + std::to_string(c.size_bytes) + "_" +
                      std::string(to_string(c.direction)) + "_" + std::string(to_string(c.completion)) + "_" +
                      std::string(to_string(c.staging.variant)) + "_" + std::to_string(c.queue_pairs) +
-                     "lanes";
+                     "lanes" + (c.tcp_threads ? "_" + std::to_string(*c.tcp_threads) + "threads" : "");
   return name;
 }
 
@@ -137,6 +137,18 @@ TEST_P(RunnerCase, moves_every_byte_in_repeated_runs) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Tcp, RunnerCase, testing::ValuesIn(cases()), test_name);
+
+std::vector<Case> cases_with_threads() {
+  std::vector<Case> some;
+  for (Case c : cases()) {
+    if (times_messages(c.suite)) continue;
+    c.queue_pairs = 3;
+    c.tcp_threads = c.direction == Direction::both ? 3 : 2;
+    some.push_back(c);
+  }
+  return some;
+}
+INSTANTIATE_TEST_SUITE_P(TcpThreads, RunnerCase, testing::ValuesIn(cases_with_threads()), test_name);
 
 TEST(Runner, splits_messages_that_are_longer_than_the_wire_takes) {
   for (const Op op : {Op::send, Op::write, Op::write_imm, Op::read})

@@ -1,0 +1,144 @@
+#include "wire/tcp_worker.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "error/clock.hpp"
+
+namespace gdrbench::wire {
+namespace {
+
+// About what falling asleep and being woken costs.
+constexpr double polling_patience_us = 50;
+
+/// Threads started meanwhile get no signals: those are for the thread that measures.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+TcpWorker::TcpWorker(std::vector<TcpLane*> lanes, CompletionMode mode, WakeUp& owner)
+    : lanes_(std::move(lanes)),
+      patience_us_(mode == CompletionMode::poll ? polling_patience_us : 0),
+      owner_(&owner),
+      watch_({lanes_.begin(), lanes_.end()}) {
+  const SignalsBlocked blocked;
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "gdrbench-tcp");
+}
+
+TcpWorker::~TcpWorker() {
+  stops_ = true;
+  wake_up_.tell();
+  thread_.join();
+}
+
+void TcpWorker::post(TcpLane& lane, const SendRequest& request) {
+  {
+    const std::lock_guard lock(mutex_);
+    sends_.push_back({&lane, request});
+    has_posts_ = true;
+  }
+  wake_up_.tell();
+}
+
+void TcpWorker::post(TcpLane& lane, const ReceiveRequest& request) {
+  {
+    const std::lock_guard lock(mutex_);
+    receives_.push_back({&lane, request});
+    has_posts_ = true;
+  }
+  wake_up_.tell();
+}
+
+void TcpWorker::collect(std::deque<Completion>& into) {
+  if (!has_something_) return;
+  const std::lock_guard lock(mutex_);
+  if (completed_.empty() && failure_) std::rethrow_exception(failure_);
+  into.insert(into.end(), completed_.begin(), completed_.end());
+  completed_.clear();
+  has_something_ = failure_ != nullptr;
+}
+
+void TcpWorker::run() noexcept {
+  try {
+    move_until_stopped();
+  } catch (...) {
+    hand_over();
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    has_something_ = true;
+  }
+  owner_->tell();
+}
+
+void TcpWorker::move_until_stopped() {
+  double idle_since_us = now_us();
+  while (!stops_) {
+    bool moved = take_posts();
+    moved |= progress();
+    if (!just_completed_.empty()) hand_over();
+    if (moved) {
+      idle_since_us = now_us();
+    } else if (now_us() - idle_since_us >= patience_us_) {
+      sleep();
+      idle_since_us = now_us();
+    }
+  }
+}
+
+bool TcpWorker::take_posts() {
+  if (!has_posts_) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    taken_receives_.swap(receives_);
+    taken_sends_.swap(sends_);
+    has_posts_ = false;
+  }
+  for (const auto& [lane, request] : taken_receives_) lane->post_receive(request);
+  for (const auto& [lane, request] : taken_sends_) lane->post_send(request, just_completed_);
+  taken_receives_.clear();
+  taken_sends_.clear();
+  return true;
+}
+
+bool TcpWorker::progress() {
+  std::uint64_t bytes = 0;
+  for (TcpLane* const lane : lanes_) {
+    lane->progress(just_completed_);
+    bytes += lane->bytes_moved();
+  }
+  if (bytes == bytes_moved_) return false;
+  bytes_moved_.store(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+void TcpWorker::hand_over() {
+  {
+    const std::lock_guard lock(mutex_);
+    completed_.insert(completed_.end(), just_completed_.begin(), just_completed_.end());
+    has_something_ = true;
+  }
+  just_completed_.clear();
+  owner_->tell();
+}
+
+void TcpWorker::sleep() {
+  wake_up_.will_sleep();
+  if (!has_posts_ && !stops_) watch_.wait(wake_up_.fd(), -1);
+  wake_up_.is_awake();
+}
+
+}  // namespace gdrbench::wire

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "wire/socket_watch.hpp"
+#include "wire/wake_up.hpp"
+
+namespace gdrbench::wire {
+
+/// A thread that moves some lanes of a TcpWire, so that the kernel's copies of their sockets run on a core of
+/// their own. It takes what the owner posts, and keeps what completes until the owner collects it. It looks
+/// for more for a while before it sleeps where completions are polled for, and sleeps at once where they are
+/// waited for.
+class TcpWorker {
+ public:
+  /// `lanes` and `owner`, which is told of completions, outlive it.
+  TcpWorker(std::vector<TcpLane*> lanes, CompletionMode mode, WakeUp& owner);
+  ~TcpWorker();
+  TcpWorker(const TcpWorker&) = delete;
+  TcpWorker& operator=(const TcpWorker&) = delete;
+
+  /// Of one of its lanes, with room for it reserved there. `lane` is that of the request.
+  void post(TcpLane& lane, const SendRequest& request);
+  void post(TcpLane& lane, const ReceiveRequest& request);
+  /// Appends what has completed. Throws what has ended the thread (PeerLost, Error) once nothing is left.
+  void collect(std::deque<Completion>& into);
+  /// Whether collect() has something to append or to throw.
+  bool has_something() const { return has_something_; }
+  std::uint64_t bytes_moved() const { return bytes_moved_.load(std::memory_order_relaxed); }
+
+ private:
+  template <class Request>
+  struct Posted {
+    TcpLane* lane;
+    Request request;
+  };
+
+  void run() noexcept;
+  void move_until_stopped();
+  bool take_posts();
+  bool progress();
+  void hand_over();
+  void sleep();
+
+  std::vector<TcpLane*> lanes_;
+  double patience_us_;  ///< between the last thing done and going to sleep
+  WakeUp* owner_;
+  WakeUp wake_up_;
+  SocketWatch watch_;
+  std::atomic<bool> stops_ = false, has_posts_ = false, has_something_ = false;
+  std::atomic<std::uint64_t> bytes_moved_ = 0;
+
+  std::mutex mutex_;  ///< of what follows
+  std::vector<Posted<ReceiveRequest>> receives_;
+  std::vector<Posted<SendRequest>> sends_;
+  std::deque<Completion> completed_;
+  std::exception_ptr failure_;
+
+  // Of the thread alone.
+  std::vector<Posted<ReceiveRequest>> taken_receives_;
+  std::vector<Posted<SendRequest>> taken_sends_;
+  std::deque<Completion> just_completed_;
+  std::thread thread_;
+};
+
+}  // namespace gdrbench::wire
