@@ -22,9 +22,9 @@ struct EngineChoice {
 /// For pieces of up to `piece_bytes` of the case at this end. Throws CudaError.
 EngineChoice choose_engine(const Case& c, std::uint64_t piece_bytes);
 
-/// The chunk size of `auto`: the smallest that keeps the copy engine of this end's GPU busy, or the default
-/// where the CPU moves the chunk on (tcp); for latency a part of the message, so that its copies overlap with
-/// the wire. Throws CudaError.
+/// The chunk size of `auto`: the smallest that keeps the copy engine of this end's GPU busy; for tcp what the
+/// CPU has least to do with; the default in host memory; for latency a part of the message, so that its
+/// copies overlap with the wire. Throws CudaError.
 std::uint64_t choose_chunk_bytes(const Case& c);
 
 /// What was measured on a GPU.

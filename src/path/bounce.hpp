@@ -66,10 +66,13 @@ inline BounceLayout bounce_layout(const Case& c) {
   constexpr std::uint64_t total_bytes = 64 << 20;  // over all lanes
   BounceLayout layout;
   const bool pipelined = is_pipelined(c.staging.variant);
-  const std::uint64_t least = pipelined ? 4 : 1;
-  // Of each direction: enough chunks to cover copy and wire. Sockets hold what is under way themselves, and
-  // the CPU, which moves every byte, had better find it in its second-level cache.
-  const std::uint64_t lane_bytes = pipelined && !uses_verbs(c.path) ? 1 << 20 : 16 << 20;
+  const bool by_sockets = pipelined && !uses_verbs(c.path);
+  // Of each direction: enough chunks to cover copy and wire. Sockets hold what is under way themselves. Where
+  // the CPU copies as well as sends, it had better find the bytes in its second-level cache; a GPU's copies
+  // do not put them there.
+  const bool by_cpu_alone = by_sockets && c.memory == MemoryKind::host;
+  const std::uint64_t lane_bytes = by_cpu_alone ? 1 << 20 : by_sockets ? 4 << 20 : 16 << 20;
+  const std::uint64_t least = !pipelined ? 1 : by_sockets && !by_cpu_alone ? 2 : 4;
   layout.chunk_bytes = std::min({c.size_bytes, pipelined ? c.staging.chunk_bytes : max_chunk_bytes,
                                  max_chunk_bytes, memory::most_bytes(c.staging.engine)});
   layout.chunks_per_message = (c.size_bytes + layout.chunk_bytes - 1) / layout.chunk_bytes;

@@ -6,17 +6,18 @@ namespace gdrbench::path {
 namespace {
 
 BounceLayout layout(Path path, std::uint64_t size_bytes, std::uint64_t chunk_bytes,
-                    Staging variant = Staging::pipelined) {
+                    Staging variant = Staging::pipelined, MemoryKind memory = MemoryKind::cuda) {
   Case c;
   c.path = path;
+  c.memory = memory;
   c.size_bytes = size_bytes;
   c.staging.variant = variant;
   c.staging.chunk_bytes = chunk_bytes;
   return bounce_layout(c);
 }
 
-TEST(BounceMemory, OfASocketFitsASecondLevelCache) {
-  const BounceLayout tcp = layout(Path::tcp, 64 << 20, 256 << 10);
+TEST(BounceMemory, OfASocketFitsASecondLevelCacheWhereTheCpuCopies) {
+  const BounceLayout tcp = layout(Path::tcp, 64 << 20, 256 << 10, Staging::pipelined, MemoryKind::host);
   EXPECT_EQ(tcp.incoming_slots, 4U);
   EXPECT_EQ(tcp.outgoing_slots, 4U);
 }
@@ -25,8 +26,16 @@ TEST(BounceMemory, OfAQueuePairCoversCopyAndWire) {
   EXPECT_EQ(layout(Path::rdma, 64 << 20, 1 << 20).incoming_slots, 16U);
 }
 
+TEST(BounceMemory, OfASocketHoldsTwoLongChunksOfAGpu) {
+  const BounceLayout tcp = layout(Path::tcp, 64 << 20, 2 << 20);
+  EXPECT_EQ(tcp.incoming_slots, 2U);
+  EXPECT_EQ(tcp.outgoing_slots, 2U);
+  EXPECT_EQ(layout(Path::tcp, 64 << 20, 256 << 10).incoming_slots, 16U);
+}
+
 TEST(BounceMemory, HasEnoughChunksToOverlapWhateverTheirSize) {
-  EXPECT_EQ(layout(Path::tcp, 64 << 20, 4 << 20).incoming_slots, 4U);
+  EXPECT_EQ(layout(Path::tcp, 64 << 20, 4 << 20).incoming_slots, 2U);
+  EXPECT_EQ(layout(Path::tcp, 64 << 20, 4 << 20, Staging::pipelined, MemoryKind::host).incoming_slots, 4U);
   EXPECT_EQ(layout(Path::rdma, 64 << 20, 8 << 20).incoming_slots, 4U);
 }
 

@@ -68,6 +68,17 @@ TEST(StagingChoice, IsNoKernelForManyLanesPlainStagingOrLargePieces) {
   EXPECT_EQ(choose_engine(c, 1 << 20).engine, CopyEngine::copy_engine);
 }
 
+TEST(StagingChoice, IsLongChunksForSocketsUntilManyShareTheBounceMemory) {
+  Case c = on_gpu();
+  c.suite = Suite::bandwidth;
+  c.path = Path::tcp;
+  EXPECT_EQ(choose_chunk_bytes(c), 2U << 20);
+  c.queue_pairs = 64;
+  EXPECT_EQ(choose_chunk_bytes(c), 512U << 10);
+  c.queue_pairs = 1024;
+  EXPECT_EQ(choose_chunk_bytes(c), 64U << 10);
+}
+
 TEST(StagingChoice, IsTheCpuInHostMemory) {
   EXPECT_EQ(choose_engine(Case{}, 8).name(), "cpu");
   EXPECT_EQ(choose_chunk_bytes(Case{}), StagingOptions{}.chunk_bytes);
