@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "cli/doctor_transfers.hpp"
 #include "cli/fabric.hpp"
 #include "cli/key.hpp"
+#include "cli/output.hpp"
 #include "cli/results.hpp"
 #include "doctor/anonymise.hpp"
 #include "doctor/counters.hpp"
@@ -124,10 +124,10 @@ void record_to(const std::string& folder, const doctor::Facts& facts) {
   const doctor::RecordedTree tree =
       doctor::anonymise(doctor::record(facts.root, facts.answers), doctor::private_names(facts.root));
   tree.write(folder);
-  fmt::print(stderr,
-             "gdrbench: recorded {} files into {}; look at its README before you pass it on\n"
-             "  gdrbench doctor --snapshot {} shows what it tells\n",
-             tree.entries().size(), folder, folder);
+  print_error(
+      fmt::format("recorded {} files into {}; look at its README before you pass it on\n"
+                  "  gdrbench doctor --snapshot {} shows what it tells",
+                  tree.entries().size(), folder, folder));
 }
 
 // The report is shown all the same; a failure before this one decides the exit status.
@@ -139,7 +139,7 @@ void try_to_record(const Flags& flags, const doctor::Facts& facts, Visit& visit)
     throw;
   } catch (const std::exception& fault) {
     if (visit.failure)
-      fmt::print(stderr, "gdrbench: {}\n", fault.what());
+      print_error(fault.what());
     else
       visit.failure = std::current_exception();
   }
@@ -244,13 +244,11 @@ void print_report(const doctor::Report& report, const Flags& flags) {
       flags.json ? doctor::to_json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n"
                  : report::doctor_text(
                        report, {.width = terminal_width(), .colours = colours, .verbose = flags.verbose});
-  fmt::print("{}", text);
-  if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the report to standard output");
+  print_out(text, "the report");
 }
 
 int print_text(const std::string& text) {
-  fmt::print("{}", text);
-  if (std::fflush(stdout) != 0) throw SystemError(errno, "writing to standard output");
+  print_out(text);
   return static_cast<int>(ExitStatus::done);
 }
 

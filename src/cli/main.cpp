@@ -4,10 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/output.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
 #include "gdrbench/version.hpp"
@@ -60,8 +62,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    throw UsageError(fmt::format("{}; see --help", error.what()));
+    if (error.get_exit_code() != 0) throw UsageError(fmt::format("{}; see --help", error.what()));
+    std::ostringstream text;  // of --help or --version
+    app.exit(error, text, text);
+    cli::print_out(text.str());
+    return static_cast<int>(ExitStatus::done);
   }
   return chosen();
 }
@@ -81,10 +86,10 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const gdrbench::Error& error) {
-    fmt::print(stderr, "gdrbench: {}\n", error.what());
+    gdrbench::cli::print_error(error.what());
     return static_cast<int>(error.status());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "gdrbench: {}\n", error.what());
+    gdrbench::cli::print_error(error.what());
     return static_cast<int>(gdrbench::ExitStatus::failed);
   }
 }

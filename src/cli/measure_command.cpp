@@ -14,6 +14,7 @@
 #include "cli/key.hpp"
 #include "cli/loopback.hpp"
 #include "cli/measure_options.hpp"
+#include "cli/output.hpp"
 #include "cli/results.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
@@ -135,7 +136,10 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
                                         .progress = std::ref(progress)},
                                        document);
   }
-  if (wants_list(benchmark_flags)) return 0;  // the library has printed it
+  if (wants_list(benchmark_flags)) {
+    flush_out("the list");  // which the library has printed
+    return static_cast<int>(ExitStatus::done);
+  }
   const auto table = [&](const std::string& kept) {
     const TableOptions shown{
         .title = fmt::format("gdrbench {} {}", command.name, flags.loopback ? "--loopback" : flags.host),

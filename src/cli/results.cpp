@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "cli/output.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::cli {
@@ -23,11 +23,11 @@ std::string as_text(const nlohmann::ordered_json& json) {
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
 ProgressLine::~ProgressLine() {
-  if (terminal_) fmt::print(stderr, "\r\033[K");
+  if (terminal_) std::fputs("\r\033[K", stderr);
 }
 
 void ProgressLine::operator()(std::size_t done, std::size_t total, const std::string& now) const {
-  if (terminal_) fmt::print(stderr, "\r\033[K[{}/{}] {}", done + 1, total, now);
+  if (terminal_) std::fputs(fmt::format("\r\033[K[{}/{}] {}", done + 1, total, now).c_str(), stderr);
 }
 
 std::string take_benchmark_out(std::vector<std::string>& benchmark_flags) {
@@ -57,7 +57,7 @@ void hand_over(const ResultDocument& document, const ResultFiles& files,
       return true;
     } catch (const std::exception& fault) {
       if (failure)
-        fmt::print(stderr, "gdrbench: {}\n", fault.what());
+        print_error(fault.what());
       else
         failure = std::current_exception();
       return false;
@@ -71,10 +71,7 @@ void hand_over(const ResultDocument& document, const ResultFiles& files,
       write_file_atomically(files.benchmark_out, as_text(own));
     });
   if (!files.samples.empty()) attempt([&] { write_samples(files.samples, document); });
-  attempt([&] {
-    fmt::print("{}", table(kept ? files.out : ""));
-    if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the table to standard output");
-  });
+  attempt([&] { print_out(table(kept ? files.out : ""), "the table"); });
   if (failure) std::rethrow_exception(failure);
 }
 

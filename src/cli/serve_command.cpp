@@ -10,6 +10,7 @@
 #include "cli/doctor_facts.hpp"
 #include "cli/fabric.hpp"
 #include "cli/key.hpp"
+#include "cli/output.hpp"
 #include "gdrbench/session.hpp"
 #include "gdrbench/size.hpp"
 
@@ -33,6 +34,26 @@ std::string host_for_clients(const std::string& bind) {
   return name;
 }
 
+// How clients reach this server, and who may.
+std::string greeting(const Flags& flags, const std::string& key, bool fresh_key, std::uint16_t port,
+                     const std::string& devices) {
+  const bool local = is_loopback(flags.bind);
+  const std::string lead = fresh_key ? fmt::format("GDRBENCH_KEY={} ", key) : "";
+  const std::string at = port == default_port ? "" : fmt::format(" --port {}", port);
+  const std::string file = fresh_key || key.empty() ? "" : " --key-file FILE";
+  std::string text = fmt::format(
+      "gdrbench serve: listening on {}, port {}. {}:\n\n  {}gdrbench compare {}{}{}\n\nThis end has {}.\n",
+      flags.bind, port, local ? "From this machine" : "On the other node", lead, host_for_clients(flags.bind),
+      at, file, devices);
+  if (local)
+    text += "Only this machine can connect; name an address by --bind for other nodes.\n";
+  else if (key.empty())
+    text +=
+        "No key is asked for (--no-key): whoever reaches this port can use this machine's memory and "
+        "network.\n";
+  return text;
+}
+
 int serve(const Flags& flags, const Invocation& invocation) {
   ServeOptions options;
   options.bind = flags.bind;
@@ -50,26 +71,13 @@ int serve(const Flags& flags, const Invocation& invocation) {
   options.examine = [fabric = flags.fabric](const nlohmann::json& asked) {
     return examine_this_machine(fabric, asked);
   };
+  // A log that can no longer be written must not end the service.
   options.log = [](const std::string& line) {
-    fmt::print("{:%H:%M:%S} {}\n", fmt::localtime(std::time(nullptr)), line);
+    std::fputs(fmt::format("{:%H:%M:%S} {}\n", fmt::localtime(std::time(nullptr)), line).c_str(), stdout);
     std::fflush(stdout);
   };
   Server server(options);
-  fmt::print("gdrbench serve: listening on {}, port {}. {}:\n\n", flags.bind, server.port(),
-             is_loopback(flags.bind) ? "From this machine" : "On the other node");
-  const std::string port = server.port() == default_port ? "" : fmt::format(" --port {}", server.port());
-  const std::string key = fresh_key ? fmt::format("GDRBENCH_KEY={} ", options.key) : "";
-  const std::string file = fresh_key || options.key.empty() ? "" : " --key-file FILE";
-  fmt::print("  {}gdrbench compare {}{}{}\n\n", key, host_for_clients(flags.bind), port, file);
-  fmt::print("This end has {}.\n", offered_devices(no_softverbs));
-  if (is_loopback(flags.bind)) {
-    fmt::print("Only this machine can connect; name an address by --bind for other nodes.\n");
-  } else if (options.key.empty()) {
-    fmt::print(
-        "No key is asked for (--no-key): whoever reaches this port can use this machine's memory and "
-        "network.\n");
-  }
-  std::fflush(stdout);
+  print_out(greeting(flags, options.key, fresh_key, server.port(), offered_devices(no_softverbs)));
   server.run();
   return 0;
 }

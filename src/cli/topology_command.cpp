@@ -1,14 +1,13 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <exception>
 #include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/common_flags.hpp"
+#include "cli/output.hpp"
 #include "cli/picture.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
@@ -83,8 +82,7 @@ int show_topology(const Flags& flags) {
         flags.json
             ? report::topology_json(machine, host).dump(2, ' ', false, Json::error_handler_t::replace) + '\n'
             : report::topology_text(machine, host);
-    fmt::print("{}", text);
-    if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the topology to standard output");
+    print_out(text, "the topology");
   });
   if (failure) std::rethrow_exception(failure);
   return static_cast<int>(ExitStatus::done);

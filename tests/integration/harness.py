@@ -52,8 +52,8 @@ class Process:
     """The program with these arguments; its output is gathered line by line while it runs. `preload` is a library to
     load in front of all others, `faults` what goes wrong in the software NIC."""
 
-    def __init__(self, *arguments, key=None, preexec=None, stdout=subprocess.PIPE, program=PROGRAM, preload=None,
-                 faults=None):
+    def __init__(self, *arguments, key=None, preexec=None, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                 program=PROGRAM, preload=None, faults=None):
         def prepare():
             LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # also where the test itself is killed
             if preexec:
@@ -63,7 +63,7 @@ class Process:
                            **({"LD_PRELOAD": preload} if preload else {}),
                            **({"GDRBENCH_SOFTVERBS_FAULTS": faults} if faults else {}))
         self._popen = subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=stdout,
-                                       stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=prepare,
+                                       stderr=stderr, text=True, env=environment, preexec_fn=prepare,
                                        start_new_session=True)
         self.pid = self._popen.pid
         self._changed = threading.Condition()

@@ -3,7 +3,7 @@
 
 import glob
 
-from harness import DONE, FAILED, QUICK, RDMA_DEVICES, SOON_S, UNAVAILABLE, USAGE, TestCase, main
+from harness import DONE, FAILED, PATIENCE_S, QUICK, RDMA_DEVICES, SOON_S, UNAVAILABLE, USAGE, TestCase, main
 
 
 class Usage(TestCase):
@@ -161,6 +161,44 @@ class Usage(TestCase):
             outcome = self.run_program(*arguments, seconds=SOON_S)
             self.assert_ends(outcome, DONE)
             self.assertIn("gdrbench", outcome.out)
+
+    def test_a_standard_output_that_takes_nothing_is_an_error_of_one_line(self):
+        for arguments in (["--help"], ["--version"], ["doctor", "--help"], ["compare", "--help"], ["doctor", "--list"],
+                          ["doctor", "--explain"], ["topology"], ["serve", "--port", 0],
+                          ["latency", "--loopback", "--paths", "tcp", "--benchmark_list_tests=true"],
+                          ["latency", "--loopback", "--paths", "tcp", *QUICK]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w", encoding="ascii") as full:
+                outcome = self.run_program(*arguments, stdout=full, seconds=SOON_S)
+                self.assert_ends(outcome, FAILED, "^gdrbench: writing .*to standard output: ENOSPC")
+                self.assertEqual(1, len(outcome.err.splitlines()), outcome.err)
+
+    def test_a_standard_error_that_takes_nothing_does_not_change_the_exit_status(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            self.assertEqual(USAGE, self.run_program("nosuch", stderr=full, seconds=SOON_S).status)
+            self.assertEqual(DONE, self.run_program("topology", stderr=full, seconds=SOON_S).status)
+
+    def test_what_an_error_or_a_table_quotes_cannot_steer_a_terminal(self):
+        red = "\033[31mx\x9b\r"
+        for arguments in ([red], ["compare", red], ["compare", "--loopback", "--paths", red],
+                          ["latency", "--loopback", "--sizes", red], ["latency", "--loopback", "--fabric", red],
+                          ["topology", f"--{red}"], ["topology", "--snapshot", red], ["doctor", "--check", red],
+                          ["serve", "--bind", red], ["latency", "--loopback", f"--benchmark_{red}"]):
+            with self.subTest(arguments=arguments):
+                outcome = self.run_program(*arguments, seconds=PATIENCE_S)
+                self.assertIn(outcome.status, (USAGE, FAILED))
+                self.assertIn("\\x1b[31mx\\x9b\\x0d", outcome.err)
+                self.assertNotRegex(outcome.out + outcome.err, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        outcome = self.run_program("latency", "--loopback", "--paths", "tcp", "--sizes", 8, *QUICK, "--out",
+                                   self.folder / red)
+        self.assert_ends(outcome, DONE)
+        self.assertIn("\\x1b[31mx", outcome.out)
+        self.assertNotIn("\033", outcome.out)
+
+    def test_an_error_of_several_lines_keeps_them(self):
+        machine = self.folder / "recorded"
+        outcome = self.run_program("doctor", "--no-probes", "--record", machine)
+        self.assertEqual(2, len(outcome.err.splitlines()), outcome.err)
+        self.assertRegex(outcome.err, r"(?m)^  gdrbench doctor --snapshot ")
 
 
 class Unavailable(TestCase):
