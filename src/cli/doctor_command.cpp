@@ -13,19 +13,20 @@
 #include "cli/commands.hpp"
 #include "cli/common_flags.hpp"
 #include "cli/doctor_facts.hpp"
+#include "cli/doctor_record.hpp"
 #include "cli/doctor_transfers.hpp"
 #include "cli/fabric.hpp"
 #include "cli/key.hpp"
 #include "cli/output.hpp"
 #include "cli/results.hpp"
-#include "doctor/anonymise.hpp"
 #include "doctor/counters.hpp"
 #include "doctor/diagnosis.hpp"
 #include "doctor/ends.hpp"
 #include "doctor/explain.hpp"
-#include "doctor/record.hpp"
+#include "doctor/recorded_tree.hpp"
 #include "doctor/report.hpp"
 #include "gdrbench/error.hpp"
+#include "gdrbench/interrupt.hpp"
 #include "gdrbench/session.hpp"
 #include "gdrbench/size.hpp"
 #include "report/doctor_text.hpp"
@@ -118,16 +119,6 @@ doctor::EndReport end_report(const doctor::Facts& facts, const std::vector<const
   end.not_applicable = doctor::not_applicable(checks, end.findings);
   end.summary = doctor::summarise(facts, end.findings);
   return end;
-}
-
-void record_to(const std::string& folder, const doctor::Facts& facts) {
-  const doctor::RecordedTree tree =
-      doctor::anonymise(doctor::record(facts.root, facts.answers), doctor::private_names(facts.root));
-  tree.write(folder);
-  print_error(
-      fmt::format("recorded {} files into {}; look at its README before you pass it on\n"
-                  "  gdrbench doctor --snapshot {} shows what it tells",
-                  tree.entries().size(), folder, folder));
 }
 
 // The report is shown all the same; a failure before this one decides the exit status.
@@ -270,6 +261,7 @@ int run_doctor(const Flags& flags, const Invocation& invocation) {
   if (flags.facts_for_peer) return print_facts_for_peer({.size_bytes = size, .probes = !flags.no_probes});
 
   Visit visit = flags.host.empty() ? examine_one(flags, checks) : examine_both(flags, checks);
+  throw_if_interrupted();
   visit.report.command = invocation.text;
   visit.report.strict = flags.strict;
   print_report(visit.report, flags);
