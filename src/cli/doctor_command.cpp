@@ -40,8 +40,7 @@ struct Flags {
   std::string host, key_file, fabric = "auto", device, peer_device, size = "64M";
   std::string snapshot, record;
   std::vector<std::string> checks;
-  int port = 0;
-  std::optional<int> gpu, peer_gpu;
+  std::optional<int> port, gpu, peer_gpu;
   bool loopback = false, no_probes = false, json = false, verbose = false, strict = false;
   bool list = false, explain = false, facts_for_peer = false;
 };
@@ -63,10 +62,8 @@ void check_usage(const Flags& flags) {
   if (!flags.snapshot.empty() && (!flags.host.empty() || flags.loopback))
     throw UsageError(
         "--snapshot looks at a recording, which has no other end: leave the host and --loopback out");
-  if (flags.host.empty() && (flags.port != 0 || !flags.key_file.empty()))
+  if (flags.host.empty() && (flags.port || !flags.key_file.empty()))
     throw UsageError("--port and --key-file name a server: give its host");
-  if (flags.port != 0 && (flags.port < 1 || flags.port > 65535))
-    throw UsageError(fmt::format("--port {}: ports are 1 to 65535", flags.port));
   if (flags.record.empty()) return;
   if (!flags.snapshot.empty()) doctor::RecordedTree::require_apart(flags.record, flags.snapshot);
   doctor::RecordedTree::require_free(flags.record);
@@ -81,8 +78,7 @@ void prepare_fabric(const Flags& flags, const Invocation& invocation) {
 
 ConnectOptions connect_options(const Flags& flags) {
   ConnectOptions connect;
-  const HostPort address =
-      parse_host(flags.host, flags.port != 0 ? static_cast<std::uint16_t>(flags.port) : default_port);
+  const HostPort address = server_address(flags.host, flags.port);
   connect.host = address.host;
   connect.port = address.port;
   connect.key = read_key(flags.key_file);
@@ -275,12 +271,17 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
       app.add_subcommand("doctor", "Why gdr is missing or slow on this node, or between two, and what to do");
-  command->add_option("host", flags->host,
-                      "The other node, where `gdrbench serve` runs; else this node alone");
-  command->add_flag("--loopback", flags->loopback, "This node alone, as without a host");
-  command->add_option("--port", flags->port, "TCP port of the server");
-  command->add_option("--key-file", flags->key_file, "File with the server's key (else GDRBENCH_KEY)");
-  command->add_option("--check", flags->checks, "Only these checks: NAME[,NAME]")->delimiter(',');
+  command
+      ->add_option("HOST", flags->host,
+                   "The other node, where `gdrbench serve` runs: HOST or HOST:PORT; else this node alone")
+      ->check(names_something);
+  command->add_flag("--loopback", flags->loopback, "This node alone, as without HOST");
+  command->add_option("--port", flags->port, "TCP port of the server (default 7471)");
+  add_file_flag(*command, "--key-file", flags->key_file, "File with the server's key (else GDRBENCH_KEY)");
+  command->add_option("--check", flags->checks, "Only these checks, by the names that --list shows")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("LIST");
   command->add_flag("--list", flags->list, "List the checks");
   command->add_flag("--explain", flags->explain, "What each check can find and what to do, as Markdown");
   command->add_option("--size", flags->size, "GPU memory that is to be registered at once")
@@ -291,8 +292,9 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
                    "What probes run on: auto (what the kernel offers, never softverbs), hardware, soft-roce "
                    "or softverbs")
       ->capture_default_str();
-  command->add_option("--device", flags->device, "RDMA device for the transfers");
-  command->add_option("--peer-device", flags->peer_device, "RDMA device of the other end");
+  command->add_option("--device", flags->device, "RDMA device for the transfers")->check(names_something);
+  command->add_option("--peer-device", flags->peer_device, "RDMA device of the other end")
+      ->check(names_something);
   command->add_option("--gpu", flags->gpu, "GPU for the transfers");
   command->add_option("--peer-gpu", flags->peer_gpu, "GPU of the other end");
   command->add_option("--snapshot", flags->snapshot, "Look at a recorded machine instead of this one")
@@ -316,8 +318,7 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
       "did, or\n"
       "the other end could not be reached, 2 bad usage, 4 the other end was lost, 130 interrupted.");
   command->callback([=, &chosen, &invocation] {
-    if (!invocation.benchmark_flags.empty())
-      throw UsageError(fmt::format("{}: the doctor measures nothing", invocation.benchmark_flags.front()));
+    refuse_benchmark_flags(invocation);
     chosen = [=] { return run_doctor(*flags, invocation); };
   });
 }

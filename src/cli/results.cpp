@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
 #include "cli/output.hpp"
@@ -42,11 +45,25 @@ std::string take_benchmark_out(std::vector<std::string>& benchmark_flags) {
   return path;
 }
 
+bool wants_list(const std::vector<std::string>& benchmark_flags) {
+  return std::any_of(benchmark_flags.begin(), benchmark_flags.end(), [](const std::string& flag) {
+    return flag == "--benchmark_list_tests" || flag == "--benchmark_list_tests=true";
+  });
+}
+
+int end_list() {
+  flush_out("the list");
+  return static_cast<int>(ExitStatus::done);
+}
+
 void check_writable(const ResultFiles& files) {
-  if (!files.out.empty() && (files.out == files.samples || files.out == files.benchmark_out))
-    throw UsageError(fmt::format("{}: two results cannot go to one file", files.out));
-  for (const std::string& file : {files.out, files.samples, files.benchmark_out})
-    if (!file.empty()) gdrbench::check_writable(file);
+  std::set<std::filesystem::path> places;
+  for (const std::string& file : {files.out, files.samples, files.benchmark_out}) {
+    if (file.empty()) continue;
+    if (!places.insert(std::filesystem::path(file).lexically_normal()).second)
+      throw UsageError(fmt::format("{}: two results cannot go to one file", file));
+    gdrbench::check_writable(file);
+  }
 }
 
 void hand_over(const ResultDocument& document, const ResultFiles& files,

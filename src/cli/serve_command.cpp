@@ -7,6 +7,7 @@
 
 #include "cli/address.hpp"
 #include "cli/commands.hpp"
+#include "cli/common_flags.hpp"
 #include "cli/doctor_facts.hpp"
 #include "cli/fabric.hpp"
 #include "cli/key.hpp"
@@ -89,13 +90,14 @@ void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation) {
   CLI::App* command = app.add_subcommand("serve", "Answer on this node, one client after another");
   command
       ->add_option("--bind", flags->bind,
-                   "Address to listen on; any but a loopback address asks clients for a key")
+                   "Address to listen on; on any but a loopback address clients need a key, unless --no-key")
       ->capture_default_str();
   command->add_option("--port", flags->port, "TCP port; 0 takes a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  command->add_option("--key-file", flags->key_file,
-                      "File with the key (else GDRBENCH_KEY, else a fresh one)");
+  add_file_flag(
+      *command, "--key-file", flags->key_file,
+      "File with the key (else GDRBENCH_KEY; else none on a loopback address, a fresh one elsewhere)");
   command->add_flag("--no-key", flags->no_key, "Let anyone who reaches the port use this server");
   command->add_option("--max-memory", flags->max_memory,
                       "Payload memory that a client may ask for (default: half of what is available)");
@@ -103,7 +105,14 @@ void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation) {
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   command->add_option("--fabric", flags->fabric, fabric_help)->capture_default_str();
-  command->callback([=, &chosen] { chosen = [=] { return serve(*flags, invocation); }; });
+  command->footer(
+      "Exit status: 0 ended by SIGINT or SIGTERM, 1 the address cannot be listened on, 2 bad usage, 3 "
+      "softverbs "
+      "was\nasked for and cannot be loaded.");
+  command->callback([=, &chosen, &invocation] {
+    refuse_benchmark_flags(invocation);
+    chosen = [=] { return serve(*flags, invocation); };
+  });
 }
 
 }  // namespace gdrbench::cli

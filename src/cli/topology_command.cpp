@@ -113,22 +113,17 @@ void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "topology", "GPUs, NICs, NVMe devices, what lies between them, and the best NIC of each GPU");
   command->add_flag("--json", flags->json, "JSON on standard output (docs/topology.schema.json)");
-  command->add_option("--xml", flags->xml, "Write hwloc's XML document, which lstopo and hwloc-* read")
-      ->type_name("FILE");
-  command
-      ->add_option("--picture", flags->picture,
-                   "Have lstopo draw a picture; the name ends in .svg, .png, .pdf or .txt")
-      ->type_name("FILE");
+  add_file_flag(*command, "--xml", flags->xml, "Write hwloc's XML document, which lstopo and hwloc-* read");
+  add_file_flag(*command, "--picture", flags->picture,
+                "Have lstopo draw a picture; the name ends in .svg, .png, .pdf or .txt");
   command->add_option("--snapshot", flags->snapshot, "Show the machine recorded in this folder")
       ->type_name("FOLDER")
       ->check(names_something);
   command->footer(
-      "Exit status: 0 done, 1 writing a file or drawing failed, 2 bad usage, a place that cannot be written "
-      "to "
-      "among\nit, 3 lstopo is missing or cannot write that format.");
+      "Exit status: 0 done, 1 writing a file or drawing failed, 2 bad usage, or a place that cannot be "
+      "written to,\n3 lstopo is missing or cannot write that format.");
   command->callback([=, &chosen, &invocation] {
-    if (!invocation.benchmark_flags.empty())
-      throw UsageError(fmt::format("{}: topology measures nothing", invocation.benchmark_flags.front()));
+    refuse_benchmark_flags(invocation);
     chosen = [=] { return show_topology(*flags); };
   });
 }
