@@ -49,8 +49,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("gdrbench {} ({})", version, commit));
   app.require_subcommand(1);
   app.footer(
-      "Exit status: 0 done, 1 a measurement or verification failed, 2 bad usage, 3 a required path was\n"
-      "unavailable, 4 the peer was lost, 130 interrupted.");
+      "Exit status: 0 done, 1 a measurement, verification or connection failed, or output could not be "
+      "written,\n"
+      "2 bad usage, 3 a required path was unavailable, 4 the peer was lost, 130 interrupted.");
   cli::Action chosen;
   cli::add_serve(app, chosen, invocation);
   cli::add_measure_commands(app, chosen, invocation);
