@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "gdrbench/error.hpp"
+#include "gdrbench/session.hpp"
 
 namespace gdrbench::cli {
 namespace {
@@ -36,6 +37,16 @@ HostPort parse_host(const std::string& text, std::uint16_t otherwise) {
   if (colon == std::string::npos || text.find(':', colon + 1) != std::string::npos) return {text, otherwise};
   if (colon == 0) throw UsageError(fmt::format("address '{}': there is no host before ':'", text));
   return {text.substr(0, colon), parse_port(text.substr(colon + 1), text)};
+}
+
+HostPort server_address(const std::string& text, std::optional<int> port) {
+  if (port && (*port < 1 || *port > 65535))
+    throw UsageError(fmt::format("--port {}: ports are 1 to 65535", *port));
+  HostPort address = parse_host(text, 0);
+  if (address.port != 0 && port)
+    throw UsageError(fmt::format("--port {}: '{}' names a port too; leave one of them out", *port, text));
+  if (address.port == 0) address.port = static_cast<std::uint16_t>(port.value_or(default_port));
+  return address;
 }
 
 bool is_loopback(const std::string& address) {

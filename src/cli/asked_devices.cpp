@@ -8,8 +8,8 @@ namespace gdrbench::cli {
 
 void require_gpu(const char* flag, std::optional<int> asked, const doctor::Answers& answers) {
   if (!asked || (*asked >= 0 && static_cast<std::size_t>(*asked) < answers.gpus.size())) return;
-  throw UsageError(fmt::format("{} {}: CUDA has {} GPUs here, numbered from 0{}{}; see gdrbench topology",
-                               flag, *asked, answers.gpus.size(),
+  throw UsageError(fmt::format("{} {}: CUDA has {} GPU{} here, numbered from 0{}{}; see gdrbench topology",
+                               flag, *asked, answers.gpus.size(), answers.gpus.size() == 1 ? "" : "s",
                                answers.cuda_unavailable.empty() ? "" : ": ", answers.cuda_unavailable));
 }
 

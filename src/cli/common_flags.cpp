@@ -1,6 +1,9 @@
 #include "cli/common_flags.hpp"
 
+#include <fmt/format.h>
+
 #include "cli/fabric.hpp"
+#include "gdrbench/error.hpp"
 
 namespace gdrbench::cli {
 
@@ -9,7 +12,12 @@ std::string names_something(const std::string& text) {
 }
 
 CLI::Option* add_file_flag(CLI::App& command, const char* flag, std::string& path, const char* help) {
-  return command.add_option(flag, path, help)->check(names_something);
+  return command.add_option(flag, path, help)->type_name("FILE")->check(names_something);
+}
+
+void refuse_benchmark_flags(const Invocation& invocation) {
+  if (!invocation.benchmark_flags.empty())
+    throw UsageError(fmt::format("{}: this command measures nothing", invocation.benchmark_flags.front()));
 }
 
 CLI::Option* add_time_budget(CLI::App& command, double& seconds) {

@@ -4,14 +4,19 @@
 #include <optional>
 #include <string>
 
+#include "cli/commands.hpp"
+
 /// Flags that several commands have.
 namespace gdrbench::cli {
 
 /// For CLI11's check(): refuses an empty text, as an unset variable of a shell gives.
 std::string names_something(const std::string& text);
 
-/// --out, and any other flag that names a file to be written; an empty name is refused.
+/// --out, --key-file and whatever else names a file; an empty name is refused.
 CLI::Option* add_file_flag(CLI::App& command, const char* flag, std::string& path, const char* help);
+
+/// For commands that measure nothing. Throws UsageError that begins with the flag.
+void refuse_benchmark_flags(const Invocation& invocation);
 
 /// --time-budget: seconds for the whole run, more than 0.
 CLI::Option* add_time_budget(CLI::App& command, double& seconds);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -14,18 +13,20 @@
 #include "cli/commands.hpp"
 #include "cli/common_flags.hpp"
 #include "cli/doctor_facts.hpp"
+#include "cli/doctor_record.hpp"
 #include "cli/doctor_transfers.hpp"
 #include "cli/fabric.hpp"
 #include "cli/key.hpp"
+#include "cli/output.hpp"
 #include "cli/results.hpp"
-#include "doctor/anonymise.hpp"
 #include "doctor/counters.hpp"
 #include "doctor/diagnosis.hpp"
 #include "doctor/ends.hpp"
 #include "doctor/explain.hpp"
-#include "doctor/record.hpp"
+#include "doctor/recorded_tree.hpp"
 #include "doctor/report.hpp"
 #include "gdrbench/error.hpp"
+#include "gdrbench/interrupt.hpp"
 #include "gdrbench/session.hpp"
 #include "gdrbench/size.hpp"
 #include "report/doctor_text.hpp"
@@ -39,8 +40,7 @@ struct Flags {
   std::string host, key_file, fabric = "auto", device, peer_device, size = "64M";
   std::string snapshot, record;
   std::vector<std::string> checks;
-  int port = 0;
-  std::optional<int> gpu, peer_gpu;
+  std::optional<int> port, gpu, peer_gpu;
   bool loopback = false, no_probes = false, json = false, verbose = false, strict = false;
   bool list = false, explain = false, facts_for_peer = false;
 };
@@ -62,10 +62,8 @@ void check_usage(const Flags& flags) {
   if (!flags.snapshot.empty() && (!flags.host.empty() || flags.loopback))
     throw UsageError(
         "--snapshot looks at a recording, which has no other end: leave the host and --loopback out");
-  if (flags.host.empty() && (flags.port != 0 || !flags.key_file.empty()))
+  if (flags.host.empty() && (flags.port || !flags.key_file.empty()))
     throw UsageError("--port and --key-file name a server: give its host");
-  if (flags.port != 0 && (flags.port < 1 || flags.port > 65535))
-    throw UsageError(fmt::format("--port {}: ports are 1 to 65535", flags.port));
   if (flags.record.empty()) return;
   if (!flags.snapshot.empty()) doctor::RecordedTree::require_apart(flags.record, flags.snapshot);
   doctor::RecordedTree::require_free(flags.record);
@@ -80,8 +78,7 @@ void prepare_fabric(const Flags& flags, const Invocation& invocation) {
 
 ConnectOptions connect_options(const Flags& flags) {
   ConnectOptions connect;
-  const HostPort address =
-      parse_host(flags.host, flags.port != 0 ? static_cast<std::uint16_t>(flags.port) : default_port);
+  const HostPort address = server_address(flags.host, flags.port);
   connect.host = address.host;
   connect.port = address.port;
   connect.key = read_key(flags.key_file);
@@ -120,16 +117,6 @@ doctor::EndReport end_report(const doctor::Facts& facts, const std::vector<const
   return end;
 }
 
-void record_to(const std::string& folder, const doctor::Facts& facts) {
-  const doctor::RecordedTree tree =
-      doctor::anonymise(doctor::record(facts.root, facts.answers), doctor::private_names(facts.root));
-  tree.write(folder);
-  fmt::print(stderr,
-             "gdrbench: recorded {} files into {}; look at its README before you pass it on\n"
-             "  gdrbench doctor --snapshot {} shows what it tells\n",
-             tree.entries().size(), folder, folder);
-}
-
 // The report is shown all the same; a failure before this one decides the exit status.
 void try_to_record(const Flags& flags, const doctor::Facts& facts, Visit& visit) {
   if (flags.record.empty()) return;
@@ -139,7 +126,7 @@ void try_to_record(const Flags& flags, const doctor::Facts& facts, Visit& visit)
     throw;
   } catch (const std::exception& fault) {
     if (visit.failure)
-      fmt::print(stderr, "gdrbench: {}\n", fault.what());
+      print_error(fault.what());
     else
       visit.failure = std::current_exception();
   }
@@ -244,13 +231,11 @@ void print_report(const doctor::Report& report, const Flags& flags) {
       flags.json ? doctor::to_json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n"
                  : report::doctor_text(
                        report, {.width = terminal_width(), .colours = colours, .verbose = flags.verbose});
-  fmt::print("{}", text);
-  if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the report to standard output");
+  print_out(text, "the report");
 }
 
 int print_text(const std::string& text) {
-  fmt::print("{}", text);
-  if (std::fflush(stdout) != 0) throw SystemError(errno, "writing to standard output");
+  print_out(text);
   return static_cast<int>(ExitStatus::done);
 }
 
@@ -272,6 +257,7 @@ int run_doctor(const Flags& flags, const Invocation& invocation) {
   if (flags.facts_for_peer) return print_facts_for_peer({.size_bytes = size, .probes = !flags.no_probes});
 
   Visit visit = flags.host.empty() ? examine_one(flags, checks) : examine_both(flags, checks);
+  throw_if_interrupted();
   visit.report.command = invocation.text;
   visit.report.strict = flags.strict;
   print_report(visit.report, flags);
@@ -285,12 +271,17 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
       app.add_subcommand("doctor", "Why gdr is missing or slow on this node, or between two, and what to do");
-  command->add_option("host", flags->host,
-                      "The other node, where `gdrbench serve` runs; else this node alone");
-  command->add_flag("--loopback", flags->loopback, "This node alone, as without a host");
-  command->add_option("--port", flags->port, "TCP port of the server");
-  command->add_option("--key-file", flags->key_file, "File with the server's key (else GDRBENCH_KEY)");
-  command->add_option("--check", flags->checks, "Only these checks: NAME[,NAME]")->delimiter(',');
+  command
+      ->add_option("HOST", flags->host,
+                   "The other node, where `gdrbench serve` runs: HOST or HOST:PORT; else this node alone")
+      ->check(names_something);
+  command->add_flag("--loopback", flags->loopback, "This node alone, as without HOST");
+  command->add_option("--port", flags->port, "TCP port of the server (default 7471)");
+  add_file_flag(*command, "--key-file", flags->key_file, "File with the server's key (else GDRBENCH_KEY)");
+  command->add_option("--check", flags->checks, "Only these checks, by the names that --list shows")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("LIST");
   command->add_flag("--list", flags->list, "List the checks");
   command->add_flag("--explain", flags->explain, "What each check can find and what to do, as Markdown");
   command->add_option("--size", flags->size, "GPU memory that is to be registered at once")
@@ -301,8 +292,9 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
                    "What probes run on: auto (what the kernel offers, never softverbs), hardware, soft-roce "
                    "or softverbs")
       ->capture_default_str();
-  command->add_option("--device", flags->device, "RDMA device for the transfers");
-  command->add_option("--peer-device", flags->peer_device, "RDMA device of the other end");
+  command->add_option("--device", flags->device, "RDMA device for the transfers")->check(names_something);
+  command->add_option("--peer-device", flags->peer_device, "RDMA device of the other end")
+      ->check(names_something);
   command->add_option("--gpu", flags->gpu, "GPU for the transfers");
   command->add_option("--peer-gpu", flags->peer_gpu, "GPU of the other end");
   command->add_option("--snapshot", flags->snapshot, "Look at a recorded machine instead of this one")
@@ -326,8 +318,7 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
       "did, or\n"
       "the other end could not be reached, 2 bad usage, 4 the other end was lost, 130 interrupted.");
   command->callback([=, &chosen, &invocation] {
-    if (!invocation.benchmark_flags.empty())
-      throw UsageError(fmt::format("{}: the doctor measures nothing", invocation.benchmark_flags.front()));
+    refuse_benchmark_flags(invocation);
     chosen = [=] { return run_doctor(*flags, invocation); };
   });
 }

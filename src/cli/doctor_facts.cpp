@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "cli/output.hpp"
 #include "doctor/collect.hpp"
 #include "doctor/isolated.hpp"
 #include "doctor/record.hpp"
@@ -39,8 +40,8 @@ doctor::Answers answers_in(const topology::Root& root) {
   try {
     return doctor::answers_from_json(doctor::parse_shallow(file.text));
   } catch (const std::exception& fault) {
-    fmt::print(stderr, "gdrbench: {}/answers.json: {}; going on without what drivers said\n",
-               root.folder().native(), fault.what());
+    print_error(fmt::format("{}/answers.json: {}; going on without what drivers said", root.folder().native(),
+                            fault.what()));
     return {};
   }
 }

@@ -110,7 +110,10 @@ bool may_stand_in(const FabricRequest& request) {
 
 std::optional<FabricKind> read_fabric(const std::string& name) {
   if (name == "auto") return std::nullopt;
-  if (name == "none") throw UsageError("--fabric none: use --paths tcp to leave RDMA out");
+  if (name == "none")
+    throw UsageError(
+        "--fabric none: RDMA is left out by --paths tcp; else use one of: auto, hardware, soft-roce, "
+        "softverbs");
   try {
     return from_name<FabricKind>(name);
   } catch (const UsageError&) {

@@ -9,7 +9,7 @@
 namespace gdrbench::cli {
 
 inline constexpr const char* fabric_help =
-    "auto, hardware, soft-roce or softverbs (the software NIC, on which auto ends without an RDMA device)";
+    "hardware, soft-roce, softverbs (the software NIC), or auto: the first of them that is there";
 
 /// The value of --fabric; absent for "auto". Throws UsageError.
 std::optional<FabricKind> read_fabric(const std::string& name);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "cli/output.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/session.hpp"
 
@@ -33,7 +34,7 @@ namespace {
       status = 0;
     }
   } catch (const std::exception& error) {
-    fmt::print(stderr, "gdrbench: responder: {}\n", error.what());
+    print_error(fmt::format("responder: {}", error.what()));
   }
   _exit(status);
 }

@@ -4,10 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/output.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
 #include "gdrbench/version.hpp"
@@ -47,8 +49,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("gdrbench {} ({})", version, commit));
   app.require_subcommand(1);
   app.footer(
-      "Exit status: 0 done, 1 a measurement or verification failed, 2 bad usage, 3 a required path was\n"
-      "unavailable, 4 the peer was lost, 130 interrupted.");
+      "Exit status: 0 done, 1 a measurement, verification or connection failed, or output could not be "
+      "written,\n"
+      "2 bad usage, 3 a required path was unavailable, 4 the peer was lost, 130 interrupted.");
   cli::Action chosen;
   cli::add_serve(app, chosen, invocation);
   cli::add_measure_commands(app, chosen, invocation);
@@ -60,8 +63,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    throw UsageError(fmt::format("{}; see --help", error.what()));
+    if (error.get_exit_code() != 0) throw UsageError(fmt::format("{}; see --help", error.what()));
+    std::ostringstream text;  // of --help or --version
+    app.exit(error, text, text);
+    cli::print_out(text.str());
+    return static_cast<int>(ExitStatus::done);
   }
   return chosen();
 }
@@ -81,10 +87,10 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const gdrbench::Error& error) {
-    fmt::print(stderr, "gdrbench: {}\n", error.what());
+    gdrbench::cli::print_error(error.what());
     return static_cast<int>(error.status());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "gdrbench: {}\n", error.what());
+    gdrbench::cli::print_error(error.what());
     return static_cast<int>(gdrbench::ExitStatus::failed);
   }
 }

@@ -35,20 +35,11 @@ ConnectOptions connect_options(const MeasureFlags& flags, const std::optional<Lo
     connect.key = responder->key();
     return connect;
   }
-  if (flags.port != 0 && (flags.port < 1 || flags.port > 65535))
-    throw UsageError(fmt::format("--port {}: ports are 1 to 65535", flags.port));
-  const HostPort address =
-      parse_host(flags.host, flags.port != 0 ? static_cast<std::uint16_t>(flags.port) : default_port);
+  const HostPort address = server_address(flags.host, flags.port);
   connect.host = address.host;
   connect.port = address.port;
   connect.key = read_key(flags.key_file);
   return connect;
-}
-
-bool wants_list(const std::vector<std::string>& benchmark_flags) {
-  return std::any_of(benchmark_flags.begin(), benchmark_flags.end(), [](const std::string& flag) {
-    return flag == "--benchmark_list_tests" || flag == "--benchmark_list_tests=true";
-  });
 }
 
 // Why a campaign that met no failure still is not what was asked for, if so: a required path that could not
@@ -100,7 +91,7 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
                          : fmt::format("no HOST: name the node on which `gdrbench serve` runs, or try "
                                        "`gdrbench {} --loopback` on this machine alone",
                                        command.name));
-  if (flags.loopback && (flags.port != 0 || !flags.key_file.empty()))
+  if (flags.loopback && (flags.port || !flags.key_file.empty()))
     throw UsageError("--port and --key-file name a server; --loopback starts one of its own");
   benchmarks::MeasureOptions options = read_measure_flags(flags);
   options.suites = command.suites;
@@ -135,7 +126,7 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
                                         .progress = std::ref(progress)},
                                        document);
   }
-  if (wants_list(benchmark_flags)) return 0;  // the library has printed it
+  if (wants_list(benchmark_flags)) return end_list();
   const auto table = [&](const std::string& kept) {
     const TableOptions shown{
         .title = fmt::format("gdrbench {} {}", command.name, flags.loopback ? "--loopback" : flags.host),

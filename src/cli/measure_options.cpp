@@ -36,11 +36,19 @@ void check_range(const char* flag, std::uint64_t value, std::uint64_t low, std::
     throw UsageError(fmt::format("{} {}: outside {} … {}", flag, value, low, high));
 }
 
+void check_gid_index(const char* flag, std::optional<int> index) {
+  constexpr int most = 65'535;
+  if (index && (*index < 0 || *index > most))
+    throw UsageError(fmt::format("{} {}: outside 0 … {}", flag, *index, most));
+}
+
 constexpr std::uint32_t most_queue_pairs = 1024;
 constexpr std::uint32_t most_depth = 4096;
 constexpr std::uint32_t most_staging_depth = 256;
 constexpr std::uint32_t most_staging_streams = 16;
 constexpr std::uint32_t most_tcp_threads = 64;
+constexpr std::uint32_t most_inline_bytes = 65'536;
+constexpr std::uint64_t most_footprint = std::uint64_t{1} << 44;
 
 struct SmallNumber {
   const char* flag;
@@ -72,7 +80,7 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   const char* ends = "Ends";
   command.add_flag("--loopback", flags.loopback, "Start a responder on this machine instead")->group(ends);
   command.add_option("--port", flags.port, "TCP port of the server (default 7471)")->group(ends);
-  command.add_option("--key-file", flags.key_file, "File with the server's key (else GDRBENCH_KEY)")
+  add_file_flag(command, "--key-file", flags.key_file, "File with the server's key (else GDRBENCH_KEY)")
       ->group(ends);
 
   const char* what = "What to measure";
@@ -153,8 +161,12 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   command
       .add_option("--device", options.device,
                   "RDMA device of this end (default: hardware first, nearest to a GPU, fastest)")
+      ->check(names_something)
       ->group(where);
-  command.add_option("--peer-device", options.peer_device, "RDMA device of the other end")->group(where);
+  command
+      .add_option("--peer-device", options.peer_device, "RDMA device of the other end (default: likewise)")
+      ->check(names_something)
+      ->group(where);
   command.add_option("--gpu", options.gpu, "GPU of this end (default: nearest to its RDMA device)")
       ->group(where);
   command
@@ -172,10 +184,14 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   command.add_option("--connect", flags.connect, "Of " + names<ConnectBy>())
       ->capture_default_str()
       ->group(wire);
-  command.add_option("--gid-index", options.gid_index, "GID of this end (default: RoCE v2 IPv4 first)")
+  command
+      .add_option("--gid-index", options.gid_index, "Index of this end's GID (default: RoCE v2 IPv4 first)")
       ->group(wire);
-  command.add_option("--peer-gid-index", options.peer_gid_index, "GID of the other end")->group(wire);
-  command.add_option("--mtu", verbs.path_mtu, "Path MTU in bytes (default: the smaller active MTU)")
+  command.add_option("--peer-gid-index", options.peer_gid_index, "GID of the other end (default: likewise)")
+      ->group(wire);
+  command
+      .add_option("--mtu", verbs.path_mtu,
+                  "Path MTU: 256, 512, 1024, 2048 or 4096 bytes (default: the smaller active MTU)")
       ->group(wire);
   for (const SmallNumber& number : small_numbers) {
     // CLI11 takes an 8-bit number for a character.
@@ -188,7 +204,9 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
         ->default_str(std::to_string(verbs.*number.field))
         ->group(wire);
   }
-  command.add_option("--inline", verbs.inline_bytes, "Largest message that is posted inline")
+  command
+      .add_option("--inline", verbs.inline_bytes,
+                  fmt::format("Largest message in bytes that is posted inline, 0 to {}", most_inline_bytes))
       ->capture_default_str()
       ->group(wire);
   command
@@ -247,6 +265,10 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   check_range("--staging-streams", options.staging.streams, 1, most_staging_streams);
   check_range("--chunk", options.staging.chunk_bytes, 256, (8 << 20) - 64);
   if (flags.footprint) options.footprint_bytes = parse_size(*flags.footprint);
+  check_range("--footprint", options.footprint_bytes, 0, most_footprint);
+  check_range("--inline", options.verbs.inline_bytes, 0, most_inline_bytes);
+  check_gid_index("--gid-index", options.gid_index);
+  check_gid_index("--peer-gid-index", options.peer_gid_index);
   options.verbs.connect = from_name<ConnectBy>(flags.connect);
   options.verbs.registration = from_name<RegisterBy>(flags.registration);
   options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;

@@ -14,7 +14,7 @@ namespace gdrbench::cli {
 struct MeasureFlags {
   std::string host;
   bool loopback = false;
-  int port = 0;
+  std::optional<int> port;
   std::string key_file;
   std::string out, samples;
 

@@ -98,6 +98,7 @@ int peer(const Flags& flags, const Invocation& invocation) {
           benchmarks::peer_copy_cases({.gpu = flags.gpu, .peer_gpu = peer_gpu, .sizes = latency.sizes}),
           campaign, document);
   }
+  if (!failure && wants_list(benchmark_flags)) return end_list();
   if (!failure && document.cases.empty() && !document.skipped.empty())
     failure = std::make_exception_ptr(Unavailable("no case could run: " + document.skipped.front().reason));
   const auto table = [&](const std::string& kept) {

@@ -89,6 +89,7 @@ int registration(const Flags& flags, const Invocation& invocation) {
                                      .progress = std::ref(progress)},
                                     document);
   }
+  if (!failure && wants_list(benchmark_flags)) return end_list();
   document.local_crossovers = benchmarks::registration_crossovers(document.local);
   if (document.local.empty() && !failure && document.complete)
     failure = why_nothing(document, options.no_device);
@@ -113,8 +114,10 @@ void add_registration(CLI::App& app, Action& chosen, const Invocation& invocatio
       "registration", "Time to register memory with the RDMA device, against the copy that it saves");
   add_local_flags(*command, *flags, "GPU whose memory is registered",
                   "Sizes: 4k,1M or 4k:1G:x4 (the default)");
-  command->add_option("--device", flags->device,
-                      "RDMA device (default: hardware first, nearest to the GPU, fastest)");
+  command
+      ->add_option("--device", flags->device,
+                   "RDMA device (default: hardware first, nearest to the GPU, fastest)")
+      ->check(names_something);
   command->callback([=, &chosen] { chosen = [=] { return registration(*flags, invocation); }; });
 }
 

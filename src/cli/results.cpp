@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
+#include "cli/output.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::cli {
@@ -23,11 +26,11 @@ std::string as_text(const nlohmann::ordered_json& json) {
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
 ProgressLine::~ProgressLine() {
-  if (terminal_) fmt::print(stderr, "\r\033[K");
+  if (terminal_) std::fputs("\r\033[K", stderr);
 }
 
 void ProgressLine::operator()(std::size_t done, std::size_t total, const std::string& now) const {
-  if (terminal_) fmt::print(stderr, "\r\033[K[{}/{}] {}", done + 1, total, now);
+  if (terminal_) std::fputs(fmt::format("\r\033[K[{}/{}] {}", done + 1, total, now).c_str(), stderr);
 }
 
 std::string take_benchmark_out(std::vector<std::string>& benchmark_flags) {
@@ -42,11 +45,25 @@ std::string take_benchmark_out(std::vector<std::string>& benchmark_flags) {
   return path;
 }
 
+bool wants_list(const std::vector<std::string>& benchmark_flags) {
+  return std::any_of(benchmark_flags.begin(), benchmark_flags.end(), [](const std::string& flag) {
+    return flag == "--benchmark_list_tests" || flag == "--benchmark_list_tests=true";
+  });
+}
+
+int end_list() {
+  flush_out("the list");
+  return static_cast<int>(ExitStatus::done);
+}
+
 void check_writable(const ResultFiles& files) {
-  if (!files.out.empty() && (files.out == files.samples || files.out == files.benchmark_out))
-    throw UsageError(fmt::format("{}: two results cannot go to one file", files.out));
-  for (const std::string& file : {files.out, files.samples, files.benchmark_out})
-    if (!file.empty()) gdrbench::check_writable(file);
+  std::set<std::filesystem::path> places;
+  for (const std::string& file : {files.out, files.samples, files.benchmark_out}) {
+    if (file.empty()) continue;
+    if (!places.insert(std::filesystem::path(file).lexically_normal()).second)
+      throw UsageError(fmt::format("{}: two results cannot go to one file", file));
+    gdrbench::check_writable(file);
+  }
 }
 
 void hand_over(const ResultDocument& document, const ResultFiles& files,
@@ -57,7 +74,7 @@ void hand_over(const ResultDocument& document, const ResultFiles& files,
       return true;
     } catch (const std::exception& fault) {
       if (failure)
-        fmt::print(stderr, "gdrbench: {}\n", fault.what());
+        print_error(fault.what());
       else
         failure = std::current_exception();
       return false;
@@ -71,10 +88,7 @@ void hand_over(const ResultDocument& document, const ResultFiles& files,
       write_file_atomically(files.benchmark_out, as_text(own));
     });
   if (!files.samples.empty()) attempt([&] { write_samples(files.samples, document); });
-  attempt([&] {
-    fmt::print("{}", table(kept ? files.out : ""));
-    if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the table to standard output");
-  });
+  attempt([&] { print_out(table(kept ? files.out : ""), "the table"); });
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -33,6 +33,13 @@ struct ResultFiles {
 /// The path, empty when there is none.
 std::string take_benchmark_out(std::vector<std::string>& benchmark_flags);
 
+/// Whether Google Benchmark only lists the cases.
+bool wants_list(const std::vector<std::string>& benchmark_flags);
+
+/// The end of a run that did: that list is all there is to print. Returns the exit status; throws
+/// SystemError.
+int end_list();
+
 /// Tries ahead of a run that each can be written. Throws UsageError.
 void check_writable(const ResultFiles& files);
 

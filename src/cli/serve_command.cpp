@@ -7,9 +7,11 @@
 
 #include "cli/address.hpp"
 #include "cli/commands.hpp"
+#include "cli/common_flags.hpp"
 #include "cli/doctor_facts.hpp"
 #include "cli/fabric.hpp"
 #include "cli/key.hpp"
+#include "cli/output.hpp"
 #include "gdrbench/session.hpp"
 #include "gdrbench/size.hpp"
 
@@ -33,6 +35,26 @@ std::string host_for_clients(const std::string& bind) {
   return name;
 }
 
+// How clients reach this server, and who may.
+std::string greeting(const Flags& flags, const std::string& key, bool fresh_key, std::uint16_t port,
+                     const std::string& devices) {
+  const bool local = is_loopback(flags.bind);
+  const std::string lead = fresh_key ? fmt::format("GDRBENCH_KEY={} ", key) : "";
+  const std::string at = port == default_port ? "" : fmt::format(" --port {}", port);
+  const std::string file = fresh_key || key.empty() ? "" : " --key-file FILE";
+  std::string text = fmt::format(
+      "gdrbench serve: listening on {}, port {}. {}:\n\n  {}gdrbench compare {}{}{}\n\nThis end has {}.\n",
+      flags.bind, port, local ? "From this machine" : "On the other node", lead, host_for_clients(flags.bind),
+      at, file, devices);
+  if (local)
+    text += "Only this machine can connect; name an address by --bind for other nodes.\n";
+  else if (key.empty())
+    text +=
+        "No key is asked for (--no-key): whoever reaches this port can use this machine's memory and "
+        "network.\n";
+  return text;
+}
+
 int serve(const Flags& flags, const Invocation& invocation) {
   ServeOptions options;
   options.bind = flags.bind;
@@ -50,26 +72,13 @@ int serve(const Flags& flags, const Invocation& invocation) {
   options.examine = [fabric = flags.fabric](const nlohmann::json& asked) {
     return examine_this_machine(fabric, asked);
   };
+  // A log that can no longer be written must not end the service.
   options.log = [](const std::string& line) {
-    fmt::print("{:%H:%M:%S} {}\n", fmt::localtime(std::time(nullptr)), line);
+    std::fputs(fmt::format("{:%H:%M:%S} {}\n", fmt::localtime(std::time(nullptr)), line).c_str(), stdout);
     std::fflush(stdout);
   };
   Server server(options);
-  fmt::print("gdrbench serve: listening on {}, port {}. {}:\n\n", flags.bind, server.port(),
-             is_loopback(flags.bind) ? "From this machine" : "On the other node");
-  const std::string port = server.port() == default_port ? "" : fmt::format(" --port {}", server.port());
-  const std::string key = fresh_key ? fmt::format("GDRBENCH_KEY={} ", options.key) : "";
-  const std::string file = fresh_key || options.key.empty() ? "" : " --key-file FILE";
-  fmt::print("  {}gdrbench compare {}{}{}\n\n", key, host_for_clients(flags.bind), port, file);
-  fmt::print("This end has {}.\n", offered_devices(no_softverbs));
-  if (is_loopback(flags.bind)) {
-    fmt::print("Only this machine can connect; name an address by --bind for other nodes.\n");
-  } else if (options.key.empty()) {
-    fmt::print(
-        "No key is asked for (--no-key): whoever reaches this port can use this machine's memory and "
-        "network.\n");
-  }
-  std::fflush(stdout);
+  print_out(greeting(flags, options.key, fresh_key, server.port(), offered_devices(no_softverbs)));
   server.run();
   return 0;
 }
@@ -81,13 +90,14 @@ void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation) {
   CLI::App* command = app.add_subcommand("serve", "Answer on this node, one client after another");
   command
       ->add_option("--bind", flags->bind,
-                   "Address to listen on; any but a loopback address asks clients for a key")
+                   "Address to listen on; on any but a loopback address clients need a key, unless --no-key")
       ->capture_default_str();
   command->add_option("--port", flags->port, "TCP port; 0 takes a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  command->add_option("--key-file", flags->key_file,
-                      "File with the key (else GDRBENCH_KEY, else a fresh one)");
+  add_file_flag(
+      *command, "--key-file", flags->key_file,
+      "File with the key (else GDRBENCH_KEY; else none on a loopback address, a fresh one elsewhere)");
   command->add_flag("--no-key", flags->no_key, "Let anyone who reaches the port use this server");
   command->add_option("--max-memory", flags->max_memory,
                       "Payload memory that a client may ask for (default: half of what is available)");
@@ -95,7 +105,14 @@ void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation) {
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   command->add_option("--fabric", flags->fabric, fabric_help)->capture_default_str();
-  command->callback([=, &chosen] { chosen = [=] { return serve(*flags, invocation); }; });
+  command->footer(
+      "Exit status: 0 ended by SIGINT or SIGTERM, 1 the address cannot be listened on, 2 bad usage, 3 "
+      "softverbs "
+      "was\nasked for and cannot be loaded.");
+  command->callback([=, &chosen, &invocation] {
+    refuse_benchmark_flags(invocation);
+    chosen = [=] { return serve(*flags, invocation); };
+  });
 }
 
 }  // namespace gdrbench::cli

@@ -1,14 +1,14 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <exception>
+#include <filesystem>
 #include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/common_flags.hpp"
+#include "cli/output.hpp"
 #include "cli/picture.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
@@ -20,6 +20,8 @@
 
 namespace gdrbench::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Flags {
   bool json = false;
@@ -49,12 +51,27 @@ void add_softverbs(topology::Machine& machine) {
   }
 }
 
-int show_topology(const Flags& flags) {
-  const topology::Root root = root_of(flags);
+// A mistyped folder is not made.
+void require_folder_of(const char* flag, const std::string& file) {
+  const fs::path folder = fs::path(file).parent_path();
+  std::error_code fault;
+  if (!folder.empty() && fs::status(folder, fault).type() == fs::file_type::not_found)
+    throw UsageError(fmt::format("{} '{}': there is no folder '{}'; make it, or name a file elsewhere", flag,
+                                 file, folder.native()));
+}
+
+void check_files(const Flags& flags) {
   if (!flags.xml.empty() && flags.xml == flags.picture)
     throw UsageError(fmt::format("{}: two results cannot go to one file", flags.xml));
+  require_folder_of("--xml", flags.xml);
+  require_folder_of("--picture", flags.picture);
   if (!flags.xml.empty()) check_writable(flags.xml);
   if (!flags.picture.empty()) check_picture(flags.picture);
+}
+
+int show_topology(const Flags& flags) {
+  const topology::Root root = root_of(flags);
+  check_files(flags);
   topology::Machine machine = topology::read_machine(root);
   if (root.is_this_machine()) add_softverbs(machine);
   if (machine.numa_nodes.empty() && !root.is_this_machine())
@@ -83,8 +100,7 @@ int show_topology(const Flags& flags) {
         flags.json
             ? report::topology_json(machine, host).dump(2, ' ', false, Json::error_handler_t::replace) + '\n'
             : report::topology_text(machine, host);
-    fmt::print("{}", text);
-    if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the topology to standard output");
+    print_out(text, "the topology");
   });
   if (failure) std::rethrow_exception(failure);
   return static_cast<int>(ExitStatus::done);
@@ -97,22 +113,17 @@ void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "topology", "GPUs, NICs, NVMe devices, what lies between them, and the best NIC of each GPU");
   command->add_flag("--json", flags->json, "JSON on standard output (docs/topology.schema.json)");
-  command->add_option("--xml", flags->xml, "Write hwloc's XML document, which lstopo and hwloc-* read")
-      ->type_name("FILE");
-  command
-      ->add_option("--picture", flags->picture,
-                   "Have lstopo draw a picture; the name ends in .svg, .png, .pdf or .txt")
-      ->type_name("FILE");
+  add_file_flag(*command, "--xml", flags->xml, "Write hwloc's XML document, which lstopo and hwloc-* read");
+  add_file_flag(*command, "--picture", flags->picture,
+                "Have lstopo draw a picture; the name ends in .svg, .png, .pdf or .txt");
   command->add_option("--snapshot", flags->snapshot, "Show the machine recorded in this folder")
       ->type_name("FOLDER")
       ->check(names_something);
   command->footer(
-      "Exit status: 0 done, 1 writing a file or drawing failed, 2 bad usage, a place that cannot be written "
-      "to "
-      "among\nit, 3 lstopo is missing or cannot write that format.");
+      "Exit status: 0 done, 1 writing a file or drawing failed, 2 bad usage, or a place that cannot be "
+      "written to,\n3 lstopo is missing or cannot write that format.");
   command->callback([=, &chosen, &invocation] {
-    if (!invocation.benchmark_flags.empty())
-      throw UsageError(fmt::format("{}: topology measures nothing", invocation.benchmark_flags.front()));
+    refuse_benchmark_flags(invocation);
     chosen = [=] { return show_topology(*flags); };
   });
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "error/fields.hpp"
 #include "gdrbench/error.hpp"
 #include "measure/gpu_nic.hpp"
 #include "measure/gpu_writes.hpp"
@@ -47,8 +48,18 @@ class PathRunner final : public Runner {
   nlohmann::json offer() override { return {{"wire", wire_.offer()}, {"path", path_.offer()}}; }
 
   void connect(const nlohmann::json& peer_offer, std::vector<wire::Socket> sockets) override {
-    path_.connect(peer_offer.at("path"));
-    wire_.connect(peer_offer.at("wire"), std::move(sockets));
+    try {
+      const Fields offer(peer_offer, "offer");
+      offer.inner("wire");  // is an object
+      path_.connect(offer.at("path"));
+    } catch (const UsageError& fault) {
+      throw PeerLost(fmt::format("the peer's offer is not readable: {}", fault.what()));
+    }
+    try {
+      wire_.connect(peer_offer.at("wire"), std::move(sockets));
+    } catch (const nlohmann::json::exception& fault) {
+      throw PeerLost(fmt::format("the peer's offer is not readable: offer.wire: {}", words_of(fault)));
+    }
   }
 
   void prepare(const RunRequest& request) override {

@@ -11,6 +11,7 @@
 #include "gdrbench/memory.hpp"
 #include "gdrbench/run_result.hpp"
 #include "path/layout.hpp"
+#include "path/offer.hpp"
 #include "path/wire_threads.hpp"
 #include "wire/queue_pair.hpp"
 
@@ -68,7 +69,8 @@ class Direct {
   }
   void connect(const nlohmann::json& peer) {
     const char* side = op_ == Op::read ? "outgoing" : "incoming";
-    if (peer.contains(side)) remote_ = wire::remote_region(peer.at(side));
+    const Fields offer(peer, "offer.path");
+    if (peer.contains(side)) remote_ = offered_region(offer, side);
   }
 
   /// Begins a round and posts its first receives. The previous round is over.

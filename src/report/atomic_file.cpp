@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
+#include "session/printable.hpp"
 
 namespace gdrbench::report {
 namespace {
@@ -86,7 +88,10 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(follow_links
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty() && unlink(temporary_.c_str()) != 0)
-    fmt::print(stderr, "removing '{}': {}\n", temporary_.string(), errno_name(errno));
+    std::fputs(fmt::format("gdrbench: removing '{}': {}\n", session::printable(temporary_.native()),
+                           errno_name(errno))
+                   .c_str(),
+               stderr);
 }
 
 void AtomicFile::append(std::string_view text) {

@@ -6,6 +6,7 @@
 #include "gdrbench/size.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
+#include "session/printable.hpp"
 
 namespace gdrbench {
 namespace {
@@ -140,7 +141,8 @@ std::string local_table(const ResultDocument& document, const TableOptions& opti
   std::size_t most = 0;
   for (const LocalResult& result : document.local) most = std::max(most, result.repetitions.size());
   text += fmt::format("Medians of {} repetition{}", most, most == 1 ? "" : "s");
-  if (!options.result_file.empty()) text += fmt::format(" · result file {}", options.result_file);
+  if (!options.result_file.empty())
+    text += fmt::format(" · result file {}", session::printable(options.result_file));
   return text + '\n';
 }
 

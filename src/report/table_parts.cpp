@@ -205,7 +205,8 @@ std::string table_head(const ResultDocument& document, const TableOptions& optio
   if (const std::string place = places_text(document, "responder"); !place.empty())
     parts.push_back("peer " + place);
   std::erase(parts, "");
-  return wrap(options.title + "      ", parts, {.separator = " · ", .indent = 2, .width = options.width});
+  return wrap(session::printable(options.title) + "      ", parts,
+              {.separator = " · ", .indent = 2, .width = options.width});
 }
 
 std::string table_foot(const ResultDocument& document, const TableOptions& options) {
@@ -253,7 +254,8 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
     paragraph("incomplete: ",
               document.incomplete_reason.empty() ? "stopped early" : document.incomplete_reason);
   text += repetitions_text(document);
-  if (!options.result_file.empty()) text += fmt::format(" · result file {}", options.result_file);
+  if (!options.result_file.empty())
+    text += fmt::format(" · result file {}", session::printable(options.result_file));
   return text + '\n';
 }
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <limits>
 
+#include "error/fields.hpp"
 #include "gdrbench/error.hpp"
-#include "session/fields.hpp"
 
 namespace gdrbench::session {
 namespace {

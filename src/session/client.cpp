@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <cstdio>
 #include <utility>
 
 #include "gdrbench/error.hpp"
@@ -11,6 +12,7 @@
 #include "session/handshake.hpp"
 #include "session/message.hpp"
 #include "session/peer_json.hpp"
+#include "session/printable.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -87,7 +89,8 @@ void Client::try_send(const json& message) noexcept {
     if (!lost_) send_message(control_, message, wire::after(1s), "leaving");
   } catch (const std::exception& fault) {
     lost_ = true;
-    if (!interrupted()) fmt::print(stderr, "gdrbench: {}: {}\n", responder_, fault.what());
+    if (!interrupted())
+      std::fputs(fmt::format("gdrbench: {}\n", printable(responder_ + ": " + fault.what())).c_str(), stderr);
   }
 }
 

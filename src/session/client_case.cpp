@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "error/fields.hpp"
 #include "gdrbench/error.hpp"
 #include "session/case_json.hpp"
 #include "session/client.hpp"
@@ -49,13 +50,6 @@ class ResponderFault : public Error {
 std::uint64_t payload_moved(const Case& c, std::uint64_t iterations) {
   const bool both_ways = times_messages(c.suite) ? c.op != Op::read : c.direction == Direction::both;
   return iterations * c.size_bytes * (both_ways ? 2 : 1);
-}
-
-// Without the library's "[json.exception.…] " in front.
-std::string fault_of(const json::exception& fault) {
-  const std::string text = fault.what();
-  const auto end = text.find("] ");
-  return end == std::string::npos ? text : text.substr(end + 2);
 }
 
 // Texts of the measuring side may begin with the name that the account begins with.
@@ -129,12 +123,13 @@ void ClientCase::connect(const json& opened) {
     throw;
   } catch (const json::exception& fault) {
     throw PeerLost(
-        fmt::format("{}: broke the protocol: its offer: {}", client_->responder(), fault_of(fault)));
-  } catch (const std::exception&) {
+        fmt::format("{}: broke the protocol: its offer: {}", client_->responder(), words_of(fault)));
+  } catch (const std::exception& fault) {
     // Also read now, so that the next request does not get this answer.
     const json reply = client_->receive();
     const std::string theirs = type_of(reply) == "error" ? text_of(reply, "text") : "";
-    rethrow_between("initiator: ",
+    const bool is_theirs = theirs.empty() && dynamic_cast<const PeerLost*>(&fault) != nullptr;
+    rethrow_between(is_theirs ? client_->responder() + ": " : "initiator: ",
                     theirs.empty() ? "" : fmt::format("; {}: {}", client_->responder(), theirs));
   }
   const json reply = client_->receive();

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "error/fields.hpp"
 #include "gdrbench/error.hpp"
 #include "session/case_json.hpp"
-#include "session/fields.hpp"
 #include "session/frame.hpp"
 #include "session/message.hpp"
 #include "session/printable.hpp"

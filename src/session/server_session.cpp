@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
+#include "error/fields.hpp"
 #include "gdrbench/error.hpp"
 #include "session/case_json.hpp"
 #include "session/examination.hpp"
-#include "session/fields.hpp"
 #include "session/frame.hpp"
 #include "session/message.hpp"
 

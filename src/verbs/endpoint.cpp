@@ -4,48 +4,47 @@
 
 #include <limits>
 
+#include "error/fields.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::verbs {
 namespace {
 
 constexpr std::uint64_t largest_24_bits = (1U << 24) - 1;
-
 template <class Number>
-Number number(const nlohmann::json& j, const char* key,
-              std::uint64_t largest = std::numeric_limits<Number>::max()) {
-  const nlohmann::json& field = j.at(key);
-  const bool whole =
-      field.is_number_unsigned() || (field.is_number_integer() && field.get<std::int64_t>() >= 0);
-  if (!whole || field.get<std::uint64_t>() > largest)
-    throw Error(fmt::format("{} is {}, not a whole number up to {}", key, field.dump(), largest));
-  return static_cast<Number>(field.get<std::uint64_t>());
+constexpr std::uint64_t largest = std::numeric_limits<Number>::max();
+constexpr std::size_t longest_text = 64;  // a GID, an address or a link layer
+
+GidBytes parse_gid(const std::string& text) try { return gid_from_hex(text); } catch (const Error& error) {
+  throw UsageError(fmt::format("offer.wire.gid: {}", error.what()));
 }
 
 std::vector<LaneEndpoint> parse_lanes(const nlohmann::json& j) {
+  if (!j.is_array()) throw UsageError("offer.wire.lanes: not an array");
   std::vector<LaneEndpoint> lanes;
-  for (const nlohmann::json& lane : j)
-    lanes.push_back({.qpn = number<std::uint32_t>(lane, "qpn", largest_24_bits),
-                     .psn = number<std::uint32_t>(lane, "psn", largest_24_bits)});
+  for (std::size_t i = 0; i < j.size(); ++i) {
+    const Fields lane(j[i], fmt::format("offer.wire.lanes[{}]", i));
+    lanes.push_back({.qpn = lane.number_as<std::uint32_t>("qpn", 0, largest_24_bits),
+                     .psn = lane.number_as<std::uint32_t>("psn", 0, largest_24_bits)});
+  }
   return lanes;
 }
 
-std::optional<CmAddress> parse_cm(const nlohmann::json& j) {
-  if (!j.contains("rdma_cm")) return std::nullopt;
-  const nlohmann::json& cm = j.at("rdma_cm");
-  return CmAddress{.ip = cm.at("ip").get<std::string>(),
-                   .port = number<std::uint16_t>(cm, "port"),
-                   .token = number<std::uint64_t>(cm, "token")};
+CmAddress parse_cm(const Fields& cm) {
+  return {.ip = cm.text("ip", longest_text),
+          .port = cm.number_as<std::uint16_t>("port", 0, largest<std::uint16_t>),
+          .token = cm.number("token", 0, largest<std::uint64_t>)};
 }
 
 Endpoint parse(const nlohmann::json& j) {
-  return {.gid = gid_from_hex(j.at("gid").get<std::string>()),
-          .lid = number<std::uint16_t>(j, "lid"),
-          .link_layer = j.at("link_layer").get<std::string>(),
-          .active_mtu = number<std::uint32_t>(j, "active_mtu"),
-          .rd_atomic = number<std::uint8_t>(j, "rd_atomic"),
-          .lanes = parse_lanes(j.at("lanes")),
-          .cm = parse_cm(j)};
+  const Fields f(j, "offer.wire");
+  return {.gid = parse_gid(f.text("gid", longest_text)),
+          .lid = f.number_as<std::uint16_t>("lid", 0, largest<std::uint16_t>),
+          .link_layer = f.text("link_layer", longest_text),
+          .active_mtu = f.number_as<std::uint32_t>("active_mtu", 0, largest<std::uint32_t>),
+          .rd_atomic = f.number_as<std::uint8_t>("rd_atomic", 0, largest<std::uint8_t>),
+          .lanes = parse_lanes(f.at("lanes")),
+          .cm = j.contains("rdma_cm") ? std::optional(parse_cm(f.inner("rdma_cm"))) : std::nullopt};
 }
 
 }  // namespace
@@ -61,12 +60,8 @@ nlohmann::json to_json(const Endpoint& endpoint) {
   return j;
 }
 
-Endpoint endpoint(const nlohmann::json& j) try {
-  return parse(j);
-} catch (const nlohmann::json::exception& error) {
-  throw PeerLost(fmt::format("the peer's offer of queue pairs is not readable: {}", error.what()));
-} catch (const Error& error) {
-  throw PeerLost(fmt::format("the peer's offer of queue pairs is not readable: {}", error.what()));
+Endpoint endpoint(const nlohmann::json& j) try { return parse(j); } catch (const Error& error) {
+  throw PeerLost(fmt::format("the peer's offer is not readable: {}", error.what()));
 }
 
 }  // namespace gdrbench::verbs

@@ -50,10 +50,10 @@ def check_result(*files):
 
 class Process:
     """The program with these arguments; its output is gathered line by line while it runs. `preload` is a library to
-    load in front of all others, `faults` what goes wrong in the software NIC."""
+    load in front of all others, `faults` what goes wrong in the software NIC, `signals` what signal_on_mkdir sends."""
 
-    def __init__(self, *arguments, key=None, preexec=None, stdout=subprocess.PIPE, program=PROGRAM, preload=None,
-                 faults=None):
+    def __init__(self, *arguments, key=None, preexec=None, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                 program=PROGRAM, preload=None, faults=None, signals=()):
         def prepare():
             LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # also where the test itself is killed
             if preexec:
@@ -61,9 +61,10 @@ class Process:
 
         environment = dict(ENVIRONMENT, **({"GDRBENCH_KEY": key} if key else {}),
                            **({"LD_PRELOAD": preload} if preload else {}),
-                           **({"GDRBENCH_SOFTVERBS_FAULTS": faults} if faults else {}))
+                           **({"GDRBENCH_SOFTVERBS_FAULTS": faults} if faults else {}),
+                           **({"GDRBENCH_TEST_SIGNALS": ",".join(str(int(s)) for s in signals)} if signals else {}))
         self._popen = subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=stdout,
-                                       stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=prepare,
+                                       stderr=stderr, text=True, env=environment, preexec_fn=prepare,
                                        start_new_session=True)
         self.pid = self._popen.pid
         self._changed = threading.Condition()

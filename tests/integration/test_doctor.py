@@ -12,7 +12,7 @@ import unittest
 
 from jsonschema import Draft202012Validator
 
-from harness import (DONE, FAILED, PEER_LOST, RDMA_DEVICES, REPOSITORY, SOFTVERBS, SOON_S, USAGE, TestCase, main)
+from harness import (DONE, FAILED, INTERRUPTED, PEER_LOST, RDMA_DEVICES, REPOSITORY, SOFTVERBS, SOON_S, USAGE, TestCase, main)
 
 MAKE_MACHINE = os.environ.get("GDRBENCH_MAKE_MACHINE",
                               str(REPOSITORY / "build" / "release" / "tests" / "machines" / "make_machine"))
@@ -127,6 +127,21 @@ class Snapshots(DoctorCase):
                 for secret in secrets:
                     self.assertNotIn(secret, content, path)
 
+    def test_signals_while_a_recording_is_written_leave_nothing_in_part(self):
+        library = os.environ.get("GDRBENCH_SIGNAL_ON_MKDIR",
+                                 str(REPOSITORY / "build" / "release" / "tests" / "integration" / "libsignal_on_mkdir.so"))
+        made = self.made("dgx")
+        for signals, statuses in (([signal.SIGINT], {INTERRUPTED}), ([signal.SIGTERM], {INTERRUPTED}),
+                                  ([signal.SIGINT, signal.SIGTERM], {INTERRUPTED, -signal.SIGINT, -signal.SIGTERM})):
+            with self.subTest(signals):
+                folder = self.folder / "-".join(str(int(number)) for number in signals)
+                outcome = self.run_program("doctor", "--snapshot", made, "--record", folder, preload=library,
+                                           signals=signals)
+                self.assertIn(outcome.status, statuses, outcome.out + outcome.err)
+                self.assertEqual([], [path.name for path in self.folder.iterdir() if ".partial-" in path.name])
+                if folder.exists():
+                    self.report("--snapshot", folder, status=DONE)
+
     def test_broken_answers_are_told_and_the_files_still_looked_at(self):
         folder = self.made("dgx_without_peermem")
         (folder / "answers.json").write_text("{a: 1,}", encoding="utf-8")
@@ -170,6 +185,9 @@ class Usage(DoctorCase):
                 (["--loopback", "--no-probes"], ["--loopback", "--no-probes"]),
                 (["--port", "70000", "127.0.0.1"], ["70000", "1 to 65535"]),
                 (["--port", "7471"], ["--port", "host"]),
+                (["--port", "0", "127.0.0.1"], ["--port 0", "1 to 65535"]),
+                (["--port", "2", "127.0.0.1:1"], ["--port 2", "127.0.0.1:1"]),
+                (["--check", "acs", "127.0.0.1", "--loopback"], ["--loopback", "127.0.0.1"]),
                 (["--record", made], [str(made), "no empty folder"]),
                 (["--record", made / "new", "--snapshot", made], ["new", "in the snapshot"]),
                 (["--record", dangling], [str(dangling), "leads nowhere"]),

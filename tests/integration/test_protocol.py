@@ -224,14 +224,20 @@ class Cases(TestCase):
         self.assert_still_usable()
 
     def test_an_offer_that_makes_no_sense_is_an_error_of_the_case(self):
-        for offer in ({}, {"wire": {}}, {"wire": None, "path": None}, {"wire": {}, "path": {"incoming": {}}}):
+        for offer, named in (({}, "offer.wire: missing"), ({"wire": {}}, "offer.path: missing"), (None, "offer: an object"),
+                             ({"wire": None, "path": None}, "offer.wire: an object"),
+                             ({"wire": {}, "path": {"incoming": {}}}, "offer.path.incoming.address: missing"),
+                             ({"wire": {}, "path": {"incoming": {"address": 1, "length": "x", "rkey": 0}}},
+                              "offer.path.incoming.length")):
             with self.subTest(offer):
                 answer = self.client.ask({"type": "open", "id": 1, "case": dict(CASE, direction="reverse"),
                                           "offer": offer})
                 with RawClient(self.server.port) as lane:
                     lane.greet("data", token=answer["token"], lane=0)
                     answer = self.client.ask({"type": "connect", "id": 1})
-                    self.assertIn(answer["type"], ("error", "connected"))
+                    self.assertEqual("error", answer["type"])
+                    self.assertIn(named, answer["text"])
+                    self.assertNotIn("json", answer["text"])
                 self.client.send({"type": "close", "id": 1})
         self.assert_still_usable()
 

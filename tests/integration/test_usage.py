@@ -3,7 +3,7 @@
 
 import glob
 
-from harness import DONE, FAILED, QUICK, RDMA_DEVICES, SOON_S, UNAVAILABLE, USAGE, TestCase, main
+from harness import DONE, FAILED, PATIENCE_S, QUICK, RDMA_DEVICES, SOFTVERBS, SOON_S, UNAVAILABLE, USAGE, TestCase, main
 
 
 class Usage(TestCase):
@@ -87,7 +87,13 @@ class Usage(TestCase):
                 (["latency", "--loopback", "--time-budget", "nan"], ["--time-budget", "above 0"]),
                 (["registration", "--time-budget", "-1"], ["--time-budget", "above 0"]),
                 (["latency", "--loopback", "--out", ""], ["--out", "name is empty"]),
+                (["latency", "--loopback", "--inline", "65537"], ["--inline 65537", "0 … 65536"]),
+                (["latency", "--loopback", "--gid-index", "-1"], ["--gid-index -1", "0 … 65535"]),
+                (["latency", "--loopback", "--peer-gid-index", "65536"], ["--peer-gid-index 65536", "0 … 65535"]),
+                (["bandwidth", "--loopback", "--footprint", "17T"], ["--footprint", "outside 0 … 17592186044416"]),
                 (["latency", "127.0.0.1", "--port", "65536"], ["65536", "1 to 65535"]),
+                (["latency", "127.0.0.1", "--port", "0"], ["--port 0", "1 to 65535"]),
+                (["latency", "127.0.0.1:1", "--port", "2"], ["--port 2", "'127.0.0.1:1'", "leave one of them out"]),
                 (["serve", "--port", "65536"], ["65536", "0 to 65535"]),
                 (["serve", "--max-queue-pairs", "0"], ["--max-queue-pairs", "1 to"])):
             with self.subTest(arguments=arguments):
@@ -105,6 +111,24 @@ class Usage(TestCase):
             with self.subTest(address=address):
                 self.refuse("latency", address, names=names)
 
+    def test_an_empty_name_as_an_unset_variable_gives_is_refused(self):
+        for arguments in (["latency", "--loopback", "--device"], ["latency", "--loopback", "--peer-device"],
+                          ["latency", "127.0.0.1", "--key-file"], ["serve", "--port", "0", "--key-file"],
+                          ["registration", "--device"], ["doctor", "--device"], ["topology", "--xml"],
+                          ["topology", "--picture"], ["latency", "--loopback", "--samples"]):
+            with self.subTest(arguments=arguments):
+                self.refuse(*arguments, "", names=[arguments[-1], "the name is empty"])
+        self.refuse("doctor", "", names=["HOST", "the name is empty"])
+
+    def test_two_results_cannot_go_to_one_file(self):
+        file = self.folder / "a"
+        flags = {"--out": ["--out", file], "--samples": ["--samples", f"{self.folder}/./a"],
+                 "--benchmark_out": [f"--benchmark_out={file}"]}
+        for first, second in (("--out", "--samples"), ("--out", "--benchmark_out"), ("--samples", "--benchmark_out")):
+            with self.subTest(first=first, second=second):
+                self.refuse("latency", "--loopback", "--paths", "tcp", *flags[first], *flags[second],
+                            names=["two results cannot go to one file"])
+
     def test_no_host_or_two_targets_are_refused(self):
         for command in ("compare", "latency", "bandwidth", "visible", "overlap"):
             with self.subTest(command=command):
@@ -121,6 +145,7 @@ class Usage(TestCase):
         self.refuse("bandwidth", "--loopback", "--load", "compute", names=["--load"])
         self.refuse("overlap", "--loopback", "--samples", "x.csv", names=["--samples"])
         self.refuse("serve", "127.0.0.1", names=["127.0.0.1"])
+        self.refuse("serve", "--port", 0, "--benchmark_filter=x", names=["--benchmark_filter=x", "measures nothing"])
 
     def test_a_benchmark_flag_that_google_benchmark_does_not_know_is_named(self):
         for flag in ("--benchmark_nosuch=1", "--benchmark_repetitions=many", "--benchmark_min_time=x"):
@@ -138,6 +163,11 @@ class Usage(TestCase):
                                    "--benchmark_list_tests=true")
         self.assert_ends(outcome, DONE)
         self.assertEqual(2, len(outcome.out.splitlines()), outcome.out)
+        if SOFTVERBS:
+            outcome = self.run_program("registration", "--fabric", "softverbs", "--sizes", "4k,64k",
+                                       "--benchmark_list_tests=true")
+            self.assert_ends(outcome, DONE)
+            self.assertRegex(outcome.out, r"\A(registration/\S+\n)+\Z")
 
     def test_a_key_file_that_cannot_be_read_or_is_empty_is_named(self):
         empty = self.folder / "empty"
@@ -161,6 +191,44 @@ class Usage(TestCase):
             outcome = self.run_program(*arguments, seconds=SOON_S)
             self.assert_ends(outcome, DONE)
             self.assertIn("gdrbench", outcome.out)
+
+    def test_a_standard_output_that_takes_nothing_is_an_error_of_one_line(self):
+        for arguments in (["--help"], ["--version"], ["doctor", "--help"], ["compare", "--help"], ["doctor", "--list"],
+                          ["doctor", "--explain"], ["topology"], ["serve", "--port", 0],
+                          ["latency", "--loopback", "--paths", "tcp", "--benchmark_list_tests=true"],
+                          ["latency", "--loopback", "--paths", "tcp", *QUICK]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w", encoding="ascii") as full:
+                outcome = self.run_program(*arguments, stdout=full, seconds=SOON_S)
+                self.assert_ends(outcome, FAILED, "^gdrbench: writing .*to standard output: ENOSPC")
+                self.assertEqual(1, len(outcome.err.splitlines()), outcome.err)
+
+    def test_a_standard_error_that_takes_nothing_does_not_change_the_exit_status(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            self.assertEqual(USAGE, self.run_program("nosuch", stderr=full, seconds=SOON_S).status)
+            self.assertEqual(DONE, self.run_program("topology", stderr=full, seconds=SOON_S).status)
+
+    def test_what_an_error_or_a_table_quotes_cannot_steer_a_terminal(self):
+        red = "\033[31mx\x9b\r"
+        for arguments in ([red], ["compare", red], ["compare", "--loopback", "--paths", red],
+                          ["latency", "--loopback", "--sizes", red], ["latency", "--loopback", "--fabric", red],
+                          ["topology", f"--{red}"], ["topology", "--snapshot", red], ["doctor", "--check", red],
+                          ["serve", "--bind", red], ["latency", "--loopback", f"--benchmark_{red}"]):
+            with self.subTest(arguments=arguments):
+                outcome = self.run_program(*arguments, seconds=PATIENCE_S)
+                self.assertIn(outcome.status, (USAGE, FAILED))
+                self.assertIn("\\x1b[31mx\\x9b\\x0d", outcome.err)
+                self.assertNotRegex(outcome.out + outcome.err, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        outcome = self.run_program("latency", "--loopback", "--paths", "tcp", "--sizes", 8, *QUICK, "--out",
+                                   self.folder / red)
+        self.assert_ends(outcome, DONE)
+        self.assertIn("\\x1b[31mx", outcome.out)
+        self.assertNotIn("\033", outcome.out)
+
+    def test_an_error_of_several_lines_keeps_them(self):
+        machine = self.folder / "recorded"
+        outcome = self.run_program("doctor", "--no-probes", "--record", machine)
+        self.assertEqual(2, len(outcome.err.splitlines()), outcome.err)
+        self.assertRegex(outcome.err, r"(?m)^  gdrbench doctor --snapshot ")
 
 
 class Unavailable(TestCase):

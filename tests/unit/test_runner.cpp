@@ -186,6 +186,55 @@ TEST(Runner, takes_data_of_another_run_for_wrong) {
   EXPECT_NE(ends.faults(), "");
 }
 
+std::string fault_of_offer(const Case& c, const nlohmann::json& offer) {
+  Payload payload;
+  const auto runner = make_runner(c, Role::responder, payload);
+  try {
+    runner->connect(offer, {});
+    return "";
+  } catch (const PeerLost& fault) {
+    return fault.what();
+  }
+}
+
+TEST(Runner, names_the_field_of_an_offer_that_makes_no_sense) {
+  using nlohmann::json;
+  const json region{{"address", 1}, {"length", 1}, {"rkey", 0}};
+  const auto with = [&](const char* key, const json& value) {
+    json changed = region;
+    changed[key] = value;
+    return changed;
+  };
+  const Case staged{.suite = Suite::bandwidth, .path = Path::tcp, .direction = Direction::reverse};
+  const Case direct{.suite = Suite::bandwidth, .path = Path::tcp_wire, .direction = Direction::reverse};
+  struct Offer {
+    const Case& c;
+    json offer;
+    const char* named;
+  };
+  for (const auto& [c, offer, named] :
+       {Offer{staged, nullptr, "offer: an object"}, Offer{staged, 5, "offer: an object"},
+        Offer{staged, json::object(), "offer.wire: missing"},
+        Offer{staged, {{"wire", json::object()}}, "offer.path: missing"},
+        Offer{direct, {{"wire", nullptr}, {"path", json::object()}}, "offer.wire: an object"},
+        Offer{direct, {{"wire", json::object()}, {"path", nullptr}}, "offer.path: an object"},
+        Offer{staged, {{"wire", json::object()}, {"path", json::object()}}, "offer.path.bounce: missing"},
+        Offer{staged, {{"wire", json::object()}, {"path", {{"bounce", 5}}}}, "offer.path.bounce: an object"},
+        Offer{staged,
+              {{"wire", json::object()}, {"path", {{"bounce", with("rkey", -1)}}}},
+              "offer.path.bounce.rkey"},
+        Offer{staged,
+              {{"wire", json::object()}, {"path", {{"bounce", with("rkey", std::uint64_t{1} << 32)}}}},
+              "offer.path.bounce.rkey"},
+        Offer{direct,
+              {{"wire", json::object()}, {"path", {{"incoming", with("address", "x")}}}},
+              "offer.path.incoming.address"}}) {
+    const std::string fault = fault_of_offer(c, offer);
+    EXPECT_NE(fault.find(named), std::string::npos) << offer << ": " << fault;
+    EXPECT_EQ(fault.find("json"), std::string::npos) << fault;
+  }
+}
+
 TEST(Runner, ends_early_when_the_other_end_speaks) {
   const Case c{.suite = Suite::latency, .path = Path::tcp_wire};
   Payload payload;

@@ -53,6 +53,38 @@ TEST(Endpoint, RefusesWhatAPeerMustNotSend) {
   EXPECT_THROW(endpoint(changed("/lanes", "none")), PeerLost);
 }
 
+TEST(Endpoint, NamesTheFieldThatAPeerSentWrong) {
+  const auto fault_of = [](const nlohmann::json& offer) -> std::string {
+    try {
+      endpoint(offer);
+      return "";
+    } catch (const PeerLost& fault) {
+      return fault.what();
+    }
+  };
+  for (const auto& [pointer, field] : {std::pair{"/gid", "gid"},
+                                       {"/lid", "lid"},
+                                       {"/active_mtu", "active_mtu"},
+                                       {"/link_layer", "link_layer"},
+                                       {"/lanes", "lanes"},
+                                       {"/lanes/1", "lanes[1]"},
+                                       {"/lanes/0/qpn", "lanes[0].qpn"},
+                                       {"/rdma_cm", "rdma_cm"},
+                                       {"/rdma_cm/ip", "rdma_cm.ip"},
+                                       {"/rdma_cm/token", "rdma_cm.token"}})
+    for (const nlohmann::json& wrong : {nlohmann::json(-1), nlohmann::json(), nlohmann::json("")}) {
+      const std::string fault = fault_of(changed(pointer, wrong));
+      if (wrong.is_string() && (fault.empty() || std::string(field) == "rdma_cm.ip"))
+        continue;  // a text was due
+      EXPECT_NE(fault.find(std::string("offer.wire.") + field), std::string::npos)
+          << pointer << ": " << fault;
+      EXPECT_EQ(fault.find("json"), std::string::npos) << fault;
+    }
+  nlohmann::json without = to_json(example());
+  without.erase("lid");
+  EXPECT_NE(fault_of(without).find("offer.wire.lid: missing"), std::string::npos) << fault_of(without);
+}
+
 TEST(CmGreeting, TellsTheLane) {
   EXPECT_EQ(read_greeting(make_greeting(0xfedcba9876543210, 3), 0xfedcba9876543210, 4), 3U);
 }

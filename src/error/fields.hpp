@@ -6,7 +6,10 @@
 
 #include "gdrbench/case.hpp"
 
-namespace gdrbench::session {
+namespace gdrbench {
+
+/// What the JSON library says, without its "[json.exception.…] " in front.
+std::string words_of(const nlohmann::json::exception& fault);
 
 /// Checked reading of a JSON object that the other end sent. Every fault is a UsageError that names the
 /// field.
@@ -46,4 +49,4 @@ class Fields {
   std::string name_;
 };
 
-}  // namespace gdrbench::session
+}  // namespace gdrbench

@@ -1,4 +1,4 @@
-#include "session/fields.hpp"
+#include "error/fields.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,15 @@
 
 #include "gdrbench/error.hpp"
 
-namespace gdrbench::session {
+namespace gdrbench {
 
 using nlohmann::json;
+
+std::string words_of(const json::exception& fault) {
+  const std::string text = fault.what();
+  const auto end = text.find("] ");
+  return end == std::string::npos ? text : text.substr(end + 2);
+}
 
 Fields::Fields(const json& object, std::string name) : object_(object), name_(std::move(name)) {
   if (!object_.is_object()) throw UsageError(fmt::format("{}: an object is due", name_));
@@ -61,4 +67,4 @@ std::string Fields::text(const char* key, std::size_t longest) const {
   return value.get<std::string>();
 }
 
-}  // namespace gdrbench::session
+}  // namespace gdrbench

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "error/fields.hpp"
+#include "wire/queue_pair.hpp"
+
+namespace gdrbench::path {
+
+/// The memory that the other end offers under `key`. Throws UsageError that names the field.
+inline wire::RemoteRegion offered_region(const Fields& offer, const char* key) {
+  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+  const Fields region = offer.inner(key);
+  return {.address = region.number("address", 0, most),
+          .length = region.number("length", 0, most),
+          .rkey = region.number_as<std::uint32_t>("rkey", 0, std::numeric_limits<std::uint32_t>::max())};
+}
+
+}  // namespace gdrbench::path
