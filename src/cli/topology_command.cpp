@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <filesystem>
 #include <memory>
 
 #include "cli/commands.hpp"
@@ -20,8 +19,6 @@
 
 namespace gdrbench::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Flags {
   bool json = false;
@@ -51,27 +48,12 @@ void add_softverbs(topology::Machine& machine) {
   }
 }
 
-// A mistyped folder is not made.
-void require_folder_of(const char* flag, const std::string& file) {
-  const fs::path folder = fs::path(file).parent_path();
-  std::error_code fault;
-  if (!folder.empty() && fs::status(folder, fault).type() == fs::file_type::not_found)
-    throw UsageError(fmt::format("{} '{}': there is no folder '{}'; make it, or name a file elsewhere", flag,
-                                 file, folder.native()));
-}
-
-void check_files(const Flags& flags) {
-  if (!flags.xml.empty() && flags.xml == flags.picture)
-    throw UsageError(fmt::format("{}: two results cannot go to one file", flags.xml));
-  require_folder_of("--xml", flags.xml);
-  require_folder_of("--picture", flags.picture);
-  if (!flags.xml.empty()) check_writable(flags.xml);
-  if (!flags.picture.empty()) check_picture(flags.picture);
-}
-
 int show_topology(const Flags& flags) {
   const topology::Root root = root_of(flags);
-  check_files(flags);
+  if (!flags.xml.empty() && flags.xml == flags.picture)
+    throw UsageError(fmt::format("{}: two results cannot go to one file", flags.xml));
+  if (!flags.xml.empty()) check_writable(flags.xml);
+  if (!flags.picture.empty()) check_picture(flags.picture);
   topology::Machine machine = topology::read_machine(root);
   if (root.is_this_machine()) add_softverbs(machine);
   if (machine.numa_nodes.empty() && !root.is_this_machine())

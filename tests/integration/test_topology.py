@@ -172,20 +172,6 @@ class Binding(TestCase):
 
 
 class Usage(Topology):
-    def test_a_missing_folder_is_named_and_not_made(self):
-        (self.folder / "file").touch()
-        for flag, name in (("--xml", "a.xml"), ("--picture", "a.svg")):
-            for folder, names in (("new", ["there is no folder '.*/new'"]), ("new/sub", ["no folder '.*/new/sub'"]),
-                                  ("file", ["ENOTDIR|EEXIST", "file and not a folder"]),
-                                  ("file/sub", ["a.*(ENOTDIR|EEXIST|no folder)"])):
-                with self.subTest(flag=flag, folder=folder):
-                    self.show(flag, self.folder / folder / name, status=USAGE, names=[name, *names])
-        self.assertEqual(["file"], [path.name for path in self.folder.iterdir()])
-
-    def test_a_file_in_the_working_folder_needs_no_folder_named(self):
-        self.show("--xml", "a.xml", preexec=lambda: os.chdir(self.folder))
-        self.assertTrue((self.folder / "a.xml").exists())
-
     def test_bad_usage_is_refused_by_name(self):
         (self.folder / "empty").mkdir()
         (self.folder / "piped" / "proc").mkdir(parents=True)
