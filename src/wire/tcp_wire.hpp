@@ -36,7 +36,8 @@ class TcpWire {
   std::uint32_t inline_bytes() const { return 0; }
   FabricKind fabric() const { return FabricKind::none; }
   nlohmann::json describe() const;
-  /// Either way, over all lanes: rises also while no message is complete.
+  /// Either way, over all lanes: rises also while no message is complete. What has moved is over for the
+  /// caller: it may use the memory again of which the peer has said, by another way, that it has it all.
   std::uint64_t bytes_moved() const;
 
  private:

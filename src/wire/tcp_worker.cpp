@@ -121,7 +121,7 @@ bool TcpWorker::progress() {
     bytes += lane->bytes_moved();
   }
   if (bytes == bytes_moved_) return false;
-  bytes_moved_.store(bytes, std::memory_order_relaxed);
+  bytes_moved_.store(bytes, std::memory_order_release);
   return true;
 }
 

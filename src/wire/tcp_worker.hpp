@@ -31,7 +31,7 @@ class TcpWorker {
   void collect(std::deque<Completion>& into);
   /// Whether collect() has something to append or to throw.
   bool has_something() const { return has_something_; }
-  std::uint64_t bytes_moved() const { return bytes_moved_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes_moved() const { return bytes_moved_.load(std::memory_order_acquire); }
 
  private:
   template <class Request>
