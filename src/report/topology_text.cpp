@@ -53,7 +53,7 @@ Row function_row(const NamedFunction& named, const std::vector<std::string>& nam
   for (const std::string& name : names) all += (all.empty() ? "" : " ") + session::printable(name);
   return {named.name,
           pci.address,
-          shown(pci.model, "unknown model"),
+          pci.model.empty() ? fmt::format("PCI ID {:04x}:{:04x}", pci.vendor, pci.device) : shown(pci.model),
           pci.driver.empty() ? "no driver" : shown(pci.driver),
           node_text(pci.numa_node),
           "cores " + shown(pci.cores),

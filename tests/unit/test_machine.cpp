@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <tuple>
 
 #include "machines/healthy.hpp"
 #include "machines/large.hpp"
@@ -71,6 +72,25 @@ TEST_F(MadeMachine, names_models_and_cores_next_to_devices) {
   EXPECT_THAT(machine.nics[0].pci.model, HasSubstr("ConnectX-7"));
   EXPECT_EQ(machine.nics[0].pci.cores, "0-3");
   EXPECT_EQ(machine.gpus[1].pci.cores, "4-7");
+}
+
+TEST_F(MadeMachine, names_a_gpu_that_the_list_lacks_as_its_driver_does) {
+  machines::Machine made = machines::plain();
+  constexpr std::uint16_t h100 = 0x2330, not_listed = 0xfffe;
+  for (const auto& [address, device, name] : {std::tuple("0000:00:05.0", h100, "NVIDIA by its driver"),
+                                              std::tuple("0000:00:06.0", not_listed, "NVIDIA H300"),
+                                              std::tuple("0000:00:07.0", not_listed, "Unknown")}) {
+    made.add_function({.way = {"pci0000:00", address},
+                       .config = {.vendor = 0x10de, .device = device, .class_code = 0x030200},
+                       .driver = "nvidia"});
+    made.tree.file(std::string("proc/driver/nvidia/gpus/") + address + "/information",
+                   std::string("Model: \t\t ") + name + "\nIRQ:   \t\t 41\nBus Location: \t " + address);
+  }
+  const Machine machine = read(made);
+  ASSERT_THAT(machine.gpus, SizeIs(3));
+  EXPECT_THAT(machine.gpus[0].pci.model, HasSubstr("H100"));
+  EXPECT_EQ(machine.gpus[1].pci.model, "NVIDIA H300");
+  EXPECT_EQ(machine.gpus[2].pci.model, "");
 }
 
 TEST_F(MadeMachine, shows_the_ports_of_its_nics) {

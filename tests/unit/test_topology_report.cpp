@@ -90,3 +90,11 @@ TEST_F(TopologyReport, shows_control_characters_of_a_recorded_machine_as_text) {
 
 }  // namespace
 }  // namespace gdrbench::report
+TEST_F(TopologyReport, shows_the_pci_id_of_a_device_without_a_name) {
+  machines::Machine made = machines::plain();
+  made.add_function({.way = {"pci0000:00", "0000:00:03.0"},
+                     .config = {.vendor = 0x1af4, .device = 0xfffe, .class_code = 0x020000},
+                     .driver = "virtio-pci"});
+  EXPECT_THAT(topology_text(read(made), ""), HasSubstr("NIC0  0000:00:03.0  PCI ID 1af4:fffe  virtio-pci"));
+}
+
