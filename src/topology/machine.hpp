@@ -19,7 +19,7 @@ struct PciFunction {
   std::uint16_t vendor = 0, device = 0;
   std::string model;             ///< by libpci's list, else by NVIDIA's driver: "NVIDIA H200"; or empty
   std::string driver;            ///< "nvidia"; empty without one
-  int numa_node = -1;            ///< −1 where the kernel does not tell
+  int numa_node = -1;            ///< −1 where the kernel does not tell and there are several
   std::vector<std::string> way;  ///< host bridge "pci0000:b7", the bridges, the function; empty where hidden
   PcieLink link;                 ///< towards the CPU
   std::vector<Hop> hops;         ///< a link for each bridge and for the function, in the order of the way

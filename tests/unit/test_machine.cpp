@@ -115,6 +115,14 @@ TEST_F(MadeMachine, names_the_netdev_of_a_port_without_gids_by_its_number) {
   EXPECT_EQ(read(made).nics[0].ports[0].netdev, "eth0");
 }
 
+TEST_F(MadeMachine, has_every_device_on_its_only_numa_node) {
+  machines::Machine made = machines::virtual_machine();
+  ASSERT_EQ(made.tree.text(made.folder_of("0000:00:05.0") + "/numa_node"), "-1");
+  EXPECT_EQ(read(made).gpus[0].pci.numa_node, 0);
+  made.add_numa_node(1, "");
+  EXPECT_EQ(read(made).gpus[0].pci.numa_node, -1) << "of two nodes, either may be meant";
+}
+
 TEST_F(MadeMachine, shows_nvme_devices_and_gpus_of_both_classes) {
   machines::Machine made = machines::dgx();
   machines::add_nvme(made, {"pci0000:17", "0000:17:05.0", "0000:20:00.0"}, 0, "nvme0n1");
