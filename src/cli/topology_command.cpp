@@ -10,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/common_flags.hpp"
 #include "cli/picture.hpp"
+#include "cli/terminal_width.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
 #include "report/topology_report.hpp"
@@ -82,7 +83,7 @@ int show_topology(const Flags& flags) {
     const std::string text =
         flags.json
             ? report::topology_json(machine, host).dump(2, ' ', false, Json::error_handler_t::replace) + '\n'
-            : report::topology_text(machine, host);
+            : report::topology_text(machine, host, terminal_width());
     fmt::print("{}", text);
     if (std::fflush(stdout) != 0) throw SystemError(errno, "writing the topology to standard output");
   });

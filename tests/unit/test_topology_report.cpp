@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "machines/healthy.hpp"
 #include "machines/large.hpp"
+#include "report/text_table.hpp"
 #include "report/topology_report.hpp"
 
 namespace gdrbench::report {
@@ -89,6 +91,18 @@ TEST_F(TopologyReport, says_which_best_port_is_down) {
   machines::Machine made = machines::dgx();
   made.tree.file(made.tree.target("sys/class/infiniband/mlx5_1") + "/ports/1/state", "1: DOWN");
   EXPECT_THAT(topology_text(read(made), ""), HasSubstr("mlx5_1 port 1 (DOWN)"));
+}
+
+TEST_F(TopologyReport, keeps_to_the_width_of_the_terminal) {
+  machines::Machine made = machines::large();
+  made.train_link("0000:bb:00.0", "16.0 GT/s PCIe", 8);
+  topology::Machine machine = read(made);
+  machine.gpus[0].pci.cores =
+      "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,46,48,50,52,54";
+  for (const std::size_t width : {80, 100, 160}) {
+    std::istringstream lines(topology_text(machine, "node-a", width));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
+  }
 }
 
 TEST_F(TopologyReport, shows_the_pci_id_of_a_device_without_a_name) {
