@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "cli/key.hpp"
 #include "cli/output.hpp"
 #include "cli/results.hpp"
+#include "cli/terminal_width.hpp"
 #include "doctor/counters.hpp"
 #include "doctor/diagnosis.hpp"
 #include "doctor/ends.hpp"
@@ -217,12 +217,6 @@ Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& 
   const std::vector<doctor::Finding> found = findings_of_transfers(transfers, visit.report, checks);
   visit.report.between.insert(visit.report.between.end(), found.begin(), found.end());
   return visit;
-}
-
-std::size_t terminal_width() {
-  winsize size{};
-  const bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return is_known ? std::clamp<std::size_t>(size.ws_col, 40, 160) : 100;
 }
 
 void print_report(const doctor::Report& report, const Flags& flags) {

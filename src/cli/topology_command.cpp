@@ -9,6 +9,7 @@
 #include "cli/common_flags.hpp"
 #include "cli/output.hpp"
 #include "cli/picture.hpp"
+#include "cli/terminal_width.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
 #include "report/topology_report.hpp"
@@ -81,7 +82,7 @@ int show_topology(const Flags& flags) {
     const std::string text =
         flags.json
             ? report::topology_json(machine, host).dump(2, ' ', false, Json::error_handler_t::replace) + '\n'
-            : report::topology_text(machine, host);
+            : report::topology_text(machine, host, terminal_width());
     print_out(text, "the topology");
   });
   if (failure) std::rethrow_exception(failure);

@@ -1,8 +1,11 @@
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <sstream>
 
 #include "doctor/anonymise.hpp"
 #include "doctor/anonymise_texts.hpp"
+#include "doctor/subnets.hpp"
 
 namespace gdrbench::doctor {
 namespace {
@@ -19,12 +22,11 @@ constexpr std::string_view readme =
     "answers.json     what CUDA and libibverbs said, limits, probes, lines of the kernel's log\n\n"
     "Replaced by others of their kind: names of the host and of users, IP addresses and GIDs, MAC addresses, "
     "GUIDs,\n"
-    "UUIDs and names of cgroups. Left out: serial numbers, names of processes, comments, most of the "
-    "kernel's "
-    "command\n"
-    "line. Names of devices, interfaces, models, modules and versions are as they were, also where a host or "
-    "user\n"
-    "has such a name. Look through it before you pass it on.\n";
+    "UUIDs and names of cgroups. Left out: serial numbers, gateways, names of processes, comments, most of "
+    "the\n"
+    "kernel's command line. Names of devices, interfaces, models, modules and versions are as they were, "
+    "also\n"
+    "where a host or user has such a name. Look through it before you pass it on.\n";
 
 bool ends_with_any(const std::string& path, std::initializer_list<std::string_view> ends) {
   return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return path.ends_with(end); });
@@ -44,6 +46,20 @@ std::string parameters_that_count(Anonymiser& anonymiser, const std::string& lin
       text += (text.empty() ? "" : " ") + word.substr(0, end) + anonymiser.text(word.substr(end));
   }
   return text + "\n";
+}
+
+// Subnets stay different or the same, and link-local ones link-local; what lies in which is not kept.
+std::string anonymous_routes(Anonymiser& anonymiser, const std::string& text) {
+  std::vector<AttachedSubnet> attached = attached_subnets(text);
+  for (auto& [netdev, subnet] : attached) {
+    netdev = anonymiser.kernel_text(netdev);
+    const std::string whole = to_string(subnet);
+    const std::string stand_in = anonymiser.kernel_text(whole.substr(0, whole.find('/')));
+    in_addr address{};
+    inet_pton(AF_INET, stand_in.c_str(), &address);
+    subnet.address = ntohl(address.s_addr);
+  }
+  return route_table(attached) + "\n";
 }
 
 // "0::/system.slice/run.scope", "4:cpu,cpuacct:/docker/…", "1:name=systemd:/".
@@ -93,6 +109,7 @@ std::string anonymous(Anonymiser& anonymiser, const std::string& path, const std
   if (path == "proc/cmdline") return parameters_that_count(anonymiser, content);
   // proc/self is a link to the folder of the process.
   if (is_below(path, "proc/") && path.ends_with("/cgroup")) return without_groups(anonymiser, content);
+  if (is_below(path, "proc/") && path.ends_with("/net/route")) return anonymous_routes(anonymiser, content);
   if (path == "proc/cpuinfo") return anonymiser.text_with_versions(without_lines(content, "Serial"));
   if (path == "proc/kallsyms") return without_kernel_addresses(content);
   if (path == "proc/modules") return anonymiser.text_with_versions(without_kernel_addresses(content));

@@ -16,16 +16,17 @@ constexpr std::uint64_t reach_bytes = std::uint64_t{56} << 40;
 constexpr Cause bar1_causes[] = {
     {"ok", Verdict::ok, "BAR1 is larger than what is to be registered."},
     {"too_small", Verdict::fail,
-     "BAR1, the window through which a NIC reaches this GPU's memory, is smaller than the memory to be "
-     "registered at once: ibv_reg_mr fails with EFAULT or ENOMEM.",
+     "BAR1, the window through which a NIC reaches this GPU's memory, is no larger than the memory to be "
+     "registered at once, and NVIDIA's driver and other processes need some of it: ibv_reg_mr fails with "
+     "EFAULT or ENOMEM.",
      "register less at once (smaller --sizes and --depth), or turn \"Above 4G Decoding\" and \"Resizable "
      "BAR\" "
      "on in the BIOS and set NVreg_EnableResizableBar=1 (options nvidia … in /etc/modprobe.d/nvidia.conf), "
      "where the GPU can; a T4 cannot",
      "some BIOSes do not boot with a BAR of that size; keep a way back"},
     {"small", Verdict::info,
-     "BAR1 is 256 MiB or less: no more of this GPU's memory can be registered at a time, over all "
-     "processes."},
+     "BAR1 is 256 MiB or less: that, less what NVIDIA's driver needs of it, is all of this GPU's memory that "
+     "can be registered at a time, over all processes."},
     {"unassigned", Verdict::fail,
      "BAR1 has no address: BIOS and kernel found no room for it, and NVIDIA's driver cannot use the GPU.",
      "turn \"Above 4G Decoding\" on in the BIOS; otherwise boot with pci=realloc",
@@ -108,7 +109,7 @@ std::vector<Finding> run_bar1(const Check& self, const Facts& facts) {
     }
     std::string_view cause = "ok";
     if (window->size() <= classic_bar1_bytes) cause = "small";
-    if (window->size() < facts.request_bytes) cause = "too_small";
+    if (window->size() <= facts.request_bytes) cause = "too_small";
     if (window->size() == 0) cause = "unassigned";
     findings.push_back(
         find(self, cause, address,

@@ -25,6 +25,7 @@ extern const Check virtual_machine_check;
 extern const Check peermem_check;
 extern const Check probe_registration_check;
 extern const Check probe_transfer_check;
+extern const Check arp_check;
 extern const Check counters_check;
 extern const Check gids_check;
 extern const Check memlock_check;

@@ -26,6 +26,7 @@ std::span<const Check* const> checks() {
         &soft_roce_check,
         &ports_check,
         &gids_check,
+        &arp_check,
         &memlock_check,
         &rdma_cgroup_check,
         &mtu_check,

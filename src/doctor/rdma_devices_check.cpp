@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
 #include "doctor/check_list.hpp"
 #include "doctor/evidence.hpp"
@@ -23,6 +24,10 @@ constexpr Cause causes[] = {
      "There is no RDMA device: no RDMA driver is loaded, and no NIC is seen whose RDMA driver is known.",
      "use a machine with an RDMA NIC; without one, gdrbench compare --loopback runs on softverbs, a NIC in "
      "software that is no measure of RDMA"},
+    {"no_rdma_nic", Verdict::fail, "There is no RDMA device: no NIC of this machine is known to do RDMA.",
+     "use a machine with an RDMA NIC; for a virtual machine: have its host pass one through, or a virtual "
+     "function of one; for functional tests: soft-RoCE on this NIC; modprobe rdma_rxe && rdma link add rxe0 "
+     "type rxe netdev <netdev>"},
     {"only_softverbs", Verdict::info,
      "The kernel has no RDMA device; softverbs, the NIC in software, stands in for one. Its figures show "
      "that "
@@ -93,8 +98,27 @@ bool uses_softverbs(const Facts& facts) {
                      [](const RdmaAnswer& one) { return one.fabric == "softverbs"; });
 }
 
+// Where the kernel has an RDMA core all the same, nothing is hidden or broken.
+std::optional<Finding> without_rdma_nic(const Check& self, const Facts& facts, const Evidence& seen) {
+  const std::vector<topology::Nic>& nics = facts.machine.nics;
+  const bool is_sure = !nics.empty() && std::all_of(nics.begin(), nics.end(), [](const topology::Nic& nic) {
+    return does_no_rdma(nic.pci);
+  });
+  if (!is_sure) return std::nullopt;
+  std::vector<Evidence> all;
+  std::string netdev;
+  for (const topology::Nic& nic : nics) {
+    all.push_back(driver_of(nic.pci));
+    if (netdev.empty() && !nic.netdevs.empty()) netdev = nic.netdevs.front();
+  }
+  all.push_back(seen);
+  Finding finding = find(self, "no_rdma_nic", "", std::move(all));
+  return netdev.empty() ? finding : named(std::move(finding), "<netdev>", netdev);
+}
+
 std::vector<Finding> without_devices(const Check& self, const Facts& facts) {
-  const Evidence seen = presence(facts.root, class_folder);
+  Evidence seen = presence(facts.root, class_folder);
+  if (facts.root.exists(class_folder)) seen.value = "empty";
   std::vector<Finding> findings;
   for (const topology::Nic& nic : facts.machine.nics) {
     const std::string module = rdma_module(nic.pci);
@@ -107,6 +131,7 @@ std::vector<Finding> without_devices(const Check& self, const Facts& facts) {
   }
   if (!findings.empty()) return findings;
   if (uses_softverbs(facts)) return {find(self, "only_softverbs", "", {seen})};
+  if (auto finding = without_rdma_nic(self, facts, seen)) return {std::move(*finding)};
   return {find(self, facts.root.exists(class_folder) ? "no_device" : "no_rdma", "", {seen})};
 }
 

@@ -11,6 +11,10 @@ namespace gdrbench::doctor {
 /// else empty.
 std::string rdma_module(const topology::PciFunction& nic);
 
+/// Whether no RDMA driver makes a device of what the function's network driver drives: virtio's, and those of
+/// plain Ethernet and wireless cards. False in doubt.
+bool does_no_rdma(const topology::PciFunction& nic);
+
 /// Whether ib_core gives each network namespace RDMA devices of its own; false where it does not tell.
 bool netns_is_exclusive(const topology::Root& root);
 inline constexpr const char* netns_mode_file = "sys/module/ib_core/parameters/netns_mode";

@@ -13,6 +13,7 @@
 
 #include "doctor/isolated.hpp"
 #include "doctor/record_list.hpp"
+#include "doctor/subnets.hpp"
 #include "topology/hwloc_view.hpp"
 
 namespace gdrbench::doctor {
@@ -213,10 +214,12 @@ class Recorder {
   }
 
   void take_file(const std::string& real, Take how) {
-    topology::FileText file = how == Take::lines ? root_.read(real, long_list_bytes) : root_.read(real);
+    const bool is_long = how == Take::lines || how == Take::subnets;
+    topology::FileText file = is_long ? root_.read(real, long_list_bytes) : root_.read(real);
     if (file.state == FileState::absent) return;
     if (!file.present()) return add(real, Kind::link, fs::path(real).filename());
     if (how == Take::lines) file.text = lines_with_words(file.text);
+    if (how == Take::subnets) file.text = route_table(attached_subnets(file.text));
     // Reading has dropped one newline, also of a configuration space that ends with this byte.
     add(real, Kind::file, file.text + (file.text.size() % 64 == 0 && real.ends_with("/config") ? "" : "\n"));
   }

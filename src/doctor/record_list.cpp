@@ -1,5 +1,7 @@
 #include "doctor/record_list.hpp"
 
+#include "doctor/subnets.hpp"
+
 namespace gdrbench::doctor {
 namespace {
 
@@ -99,6 +101,7 @@ constexpr Recorded machine[] = {
     {"proc/sys/vm/max_map_count", Take::text},
     {"proc/sys/net/ipv4/conf/*/rp_filter", Take::text},
     {"proc/sys/net/ipv4/conf/*/arp_*", Take::text},
+    {route_file, Take::subnets},
     {"proc/1/cgroup", Take::name},
     {"proc/self/limits", Take::text},
     {"proc/self/status", Take::lines},

@@ -6,9 +6,9 @@
 namespace gdrbench::doctor {
 
 /// text: what the file holds. name: that it is there, and no more. link: where it points, and an empty folder
-/// there. lines: only those that name one of record_words(). tree: all
-/// files below, three folders deep.
-enum class Take { text, name, link, lines, tree };
+/// there. lines: only those that name one of record_words(). subnets: of a table of routes, those that
+/// netdevs are attached to. tree: all files below, three folders deep.
+enum class Take { text, name, link, lines, subnets, tree };
 
 /// A path whose parts may hold `*`.
 struct Recorded {

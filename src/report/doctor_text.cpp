@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "report/text_table.hpp"
 #include "session/printable.hpp"
@@ -15,7 +19,7 @@ using doctor::Finding;
 using doctor::Verdict;
 
 constexpr std::size_t margin = 9;  // of the column of verdicts
-constexpr std::size_t longest_value = 160;
+constexpr std::size_t longest_value = 320;
 constexpr std::size_t most_evidence = 4;
 
 const char* colour_of(Verdict verdict) {
@@ -68,31 +72,94 @@ std::string sentence(const std::string& text, const DoctorTextOptions& options) 
               {.separator = " ", .indent = margin, .width = options.width});
 }
 
-std::string evidence_text(const Finding& finding, const DoctorTextOptions& options) {
-  std::string text;
-  const std::size_t shown =
-      options.verbose ? finding.evidence.size() : std::min(finding.evidence.size(), most_evidence);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const doctor::Evidence& one = finding.evidence[i];
-    std::string value = one.value;
-    for (std::size_t at = 0; (at = value.find('\n', at)) != std::string::npos; at += 3)
-      value.replace(at, 1, " / ");
-    value = session::printable(value, options.verbose ? std::string::npos : longest_value);
-    text += paragraph("seen", fmt::format("{}: {}", one.source, value), options);
+// A fault that several things have alike: all but subjects and evidence is the same.
+struct Block {
+  Finding finding;  // the first of them
+  std::vector<std::string> subjects;
+  std::vector<std::vector<doctor::Evidence>> evidence;  // of each
+};
+
+bool are_alike(const Finding& a, const Finding& b) {
+  const auto told = [](const Finding& one) {
+    return std::tie(one.check, one.cause, one.verdict, one.text, one.fix, one.risk, one.explained_by);
+  };
+  return told(a) == told(b);
+}
+
+std::vector<Block> blocks_of(const std::vector<Finding>& findings) {
+  std::vector<Block> blocks;
+  for (const Finding& finding : findings) {
+    auto block = std::find_if(blocks.begin(), blocks.end(),
+                              [&](const Block& one) { return are_alike(one.finding, finding); });
+    if (block == blocks.end())
+      block = blocks.insert(block, {.finding = finding, .subjects = {}, .evidence = {}});
+    if (!finding.subject.empty()) block->subjects.push_back(finding.subject);
+    block->evidence.push_back(finding.evidence);
   }
-  if (const std::size_t more = finding.evidence.size() - shown; more > 0)
+  return blocks;
+}
+
+// The first of each subject, then the second of each, so that a few lines tell something of many; what
+// several have in common once.
+std::vector<doctor::Evidence> evidence_of(const Block& block) {
+  std::vector<doctor::Evidence> all;
+  std::set<std::pair<std::string, std::string>> known;
+  std::size_t longest = 0;
+  for (const auto& one : block.evidence) longest = std::max(longest, one.size());
+  for (std::size_t i = 0; i < longest; ++i)
+    for (const auto& one : block.evidence)
+      if (i < one.size() && known.emplace(one[i].source, one[i].value).second) all.push_back(one[i]);
+  return all;
+}
+
+// In one line; what is too long ends after a word.
+std::string value_text(std::string value, const DoctorTextOptions& options) {
+  for (std::size_t at = 0; (at = value.find('\n', at)) != std::string::npos; at += 3)
+    value.replace(at, 1, " / ");
+  const std::string whole = session::printable(value);
+  if (options.verbose || whole.size() <= longest_value) return whole;
+  const std::string cut = session::printable(value, longest_value);
+  const std::size_t space = cut.rfind(' ');
+  return space == std::string::npos ? cut : cut.substr(0, space) + " …";
+}
+
+std::string evidence_text(const Block& block, const DoctorTextOptions& options) {
+  std::string text;
+  const std::vector<doctor::Evidence> evidence = evidence_of(block);
+  const std::size_t shown = options.verbose ? evidence.size() : std::min(evidence.size(), most_evidence);
+  for (std::size_t i = 0; i < shown; ++i)
+    text += paragraph(
+        "seen", fmt::format("{}: {}", evidence[i].source, value_text(evidence[i].value, options)), options);
+  if (const std::size_t more = evidence.size() - shown; more > 0)
     text += paragraph("", fmt::format("and {} more; --verbose shows them", more), options);
   return text;
 }
 
-std::string finding_text(const Finding& finding, const DoctorTextOptions& options) {
-  const std::string word = fmt::format("{:<{}}", upper(to_string(finding.verdict)), margin);
-  std::string text = fmt::format("\n{}{}{}{}\n", coloured(word, finding.verdict, options), finding.check,
-                                 finding.subject.empty() ? "" : " · ", session::printable(finding.subject));
+// "FAIL     bar1 · 0000:1b:00.0, 0000:bb:00.0"
+std::string title_text(const Block& block, const DoctorTextOptions& options) {
+  const Finding& finding = block.finding;
+  std::vector<std::string> pieces;
+  for (const std::string& subject : block.subjects) {
+    const std::string shown = session::printable(subject) + (&subject == &block.subjects.back() ? "" : ",");
+    if (margin + display_width(shown) <= options.width)
+      pieces.push_back(shown);
+    else  // a line would not hold it
+      for (std::string& word : words(shown)) pieces.push_back(std::move(word));
+  }
+  const std::string lead = fmt::format("{:<{}}{}{}", upper(to_string(finding.verdict)), margin, finding.check,
+                                       pieces.empty() ? "" : " · ");
+  const std::string text = wrap(lead, pieces, {.separator = " ", .indent = margin, .width = options.width});
+  // Colours have no width, so they come after the wrapping.
+  return coloured(text.substr(0, margin), finding.verdict, options) + text.substr(margin);
+}
+
+std::string block_text(const Block& block, const DoctorTextOptions& options) {
+  const Finding& finding = block.finding;
+  std::string text = "\n" + title_text(block, options);
   if (!finding.explained_by.empty())
     text += sentence(fmt::format("Follows from {}.", finding.explained_by), options);
   text += sentence(finding.text, options);
-  text += evidence_text(finding, options);
+  text += evidence_text(block, options);
   // The fix of what it follows from comes first.
   if (!finding.explained_by.empty()) return text;
   if (!finding.fix.empty()) text += fix_lines(finding.fix, options);
@@ -137,14 +204,13 @@ std::string fine_text(const std::vector<Finding>& findings, const DoctorTextOpti
   }
   if (names.empty()) return "";
   const std::string text = name_line("OK", names, options);
-  // Colours have no width, so they come after the wrapping.
   return "\n" + coloured(text.substr(0, margin), Verdict::ok, options) + text.substr(margin);
 }
 
 std::string findings_text(const std::vector<Finding>& findings, const DoctorTextOptions& options) {
   std::string text;
-  for (const Finding& finding : findings)
-    if (options.verbose || finding.verdict != Verdict::ok) text += finding_text(finding, options);
+  for (const Block& block : blocks_of(findings))
+    if (options.verbose || block.finding.verdict != Verdict::ok) text += block_text(block, options);
   return options.verbose ? text : text + fine_text(findings, options);
 }
 

@@ -14,7 +14,8 @@ struct DoctorTextOptions {
 };
 
 /// The report for people: for each end what it comes to, and then every finding with what was seen, the fix
-/// and its risk. Nothing in it steers a terminal, whatever was read.
+/// and its risk; what several devices have alike is told once. Nothing in it steers a terminal, whatever was
+/// read.
 std::string doctor_text(const doctor::Report& report, const DoctorTextOptions& options);
 
 }  // namespace gdrbench::report

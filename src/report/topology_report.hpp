@@ -23,7 +23,7 @@ topology::PciDistance distance_to_node(const topology::PciFunction& function, co
 /// As docs/topology.schema.json says. `host` is empty where it is not known.
 nlohmann::ordered_json topology_json(const topology::Machine& machine, const std::string& host);
 
-/// Lists, a matrix with its legend, best pairs; lines end in '\n'.
-std::string topology_text(const topology::Machine& machine, const std::string& host);
+/// Lists, a matrix with its legend, best pairs, folded to `width` columns; lines end in '\n'.
+std::string topology_text(const topology::Machine& machine, const std::string& host, std::size_t width = 100);
 
 }  // namespace gdrbench::report

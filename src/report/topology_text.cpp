@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "report/folded_table.hpp"
 #include "report/text_table.hpp"
 #include "report/topology_report.hpp"
 #include "report/units.hpp"
@@ -13,8 +15,6 @@ namespace gdrbench::report {
 namespace {
 
 using namespace topology;
-
-constexpr std::size_t width = 100;
 
 // What a recorded machine's files hold goes to a terminal.
 std::string shown(const std::string& text, const char* otherwise = "–") {
@@ -34,17 +34,15 @@ std::string line_rate(double bytes_per_second) {
   return bytes_per_second > 0 ? fmt::format("{:g} Gb/s", bytes_per_second * 8 / 1e9) : "–";
 }
 
-std::string block(const std::string& title, const std::vector<Row>& rows, std::size_t columns) {
+constexpr std::size_t indent = 2;
+
+std::string paragraph(const std::string& lead, const std::string& text, std::size_t width) {
+  return wrap(lead, words(text), {.indent = display_width(lead), .width = width});
+}
+
+std::string block(const std::string& title, const std::vector<Row>& rows, std::size_t width) {
   if (rows.empty()) return "";
-  std::string text = "\n" + title + "\n";
-  const std::vector<Align> left(columns, Align::left);
-  const std::string lines = align_rows(rows, left);
-  for (std::size_t at = 0; at < lines.size();) {
-    const std::size_t end = lines.find('\n', at) + 1;
-    text += "  " + lines.substr(at, end - at);
-    at = end;
-  }
-  return text;
+  return "\n" + paragraph("", title, width) + fold_rows(rows, {.indent = indent, .width = width});
 }
 
 Row function_row(const NamedFunction& named, const std::vector<std::string>& names) {
@@ -53,7 +51,7 @@ Row function_row(const NamedFunction& named, const std::vector<std::string>& nam
   for (const std::string& name : names) all += (all.empty() ? "" : " ") + session::printable(name);
   return {named.name,
           pci.address,
-          shown(pci.model, "unknown model"),
+          pci.model.empty() ? fmt::format("PCI ID {:04x}:{:04x}", pci.vendor, pci.device) : shown(pci.model),
           pci.driver.empty() ? "no driver" : shown(pci.driver),
           node_text(pci.numa_node),
           "cores " + shown(pci.cores),
@@ -71,8 +69,8 @@ std::vector<Row> port_rows(const std::vector<RdmaPort>& ports) {
   return rows;
 }
 
-std::string devices_text(const Machine& machine, const std::vector<NamedFunction>& functions) {
-  constexpr std::size_t columns = 8, port_columns = 5;
+std::string devices_text(const Machine& machine, const std::vector<NamedFunction>& functions,
+                         std::size_t width) {
   auto named = functions.begin();
   std::vector<Row> gpus, nics, nvmes, ports, software, nodes;
   for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) gpus.push_back(function_row(*named++, {}));
@@ -92,14 +90,13 @@ std::string devices_text(const Machine& machine, const std::vector<NamedFunction
     nodes.push_back({fmt::format("node {}", node.number),
                      node.cores.empty() ? "no cores" : "cores " + node.cores,
                      fmt::format("{:.1f} GiB", static_cast<double>(node.memory_bytes) / (1 << 30))});
-  return block("GPUs", gpus, columns) + block("NICs", nics, columns) +
-         block("RDMA ports", ports, port_columns) +
-         block("RDMA devices in software, with no place on the PCI buses", software, port_columns + 1) +
-         block("NVMe devices", nvmes, columns) + block("NUMA nodes", nodes, 3);
+  return block("GPUs", gpus, width) + block("NICs", nics, width) + block("RDMA ports", ports, width) +
+         block("RDMA devices in software, with no place on the PCI buses", software, width) +
+         block("NVMe devices", nvmes, width) + block("NUMA nodes", nodes, width);
 }
 
 // "pci0000:17 ▸ 17:01.0 32.0 GT/s x16 ▸ …", the CPU's side first.
-std::string paths_text(const std::vector<NamedFunction>& functions) {
+std::string paths_text(const std::vector<NamedFunction>& functions, std::size_t width) {
   std::string text;
   for (const auto& [name, pci] : functions) {
     if (pci->way.empty()) {
@@ -114,7 +111,17 @@ std::string paths_text(const std::vector<NamedFunction>& functions) {
   return text.empty() ? "" : "\nPCIe paths, and the link of each hop\n" + text;
 }
 
-std::string matrix_text(const Machine& machine, const std::vector<NamedFunction>& functions) {
+constexpr std::pair<const char*, const char*> legend[] = {
+    {"X", "the device itself"},
+    {"PIX", "one PCIe switch or bridge at most"},
+    {"PXB", "several bridges, but not the CPU's host bridge"},
+    {"PHB", "a host bridge, which is that of both"},
+    {"NODE", "host bridges of one NUMA node; to a node: the device's own"},
+    {"SYS", "the link between NUMA nodes; between CPU and GPU of one superchip it is fast"},
+    {"UNKNOWN", "the kernel does not tell, as in virtual machines"}};
+
+std::string matrix_text(const Machine& machine, const std::vector<NamedFunction>& functions,
+                        std::size_t width) {
   if (functions.empty()) return "";
   std::vector<Row> rows(1, Row{""});
   for (const NamedFunction& named : functions) rows.front().push_back(named.name);
@@ -130,19 +137,17 @@ std::string matrix_text(const Machine& machine, const std::vector<NamedFunction>
     row.push_back(shown(from.pci->cores));
     rows.push_back(std::move(row));
   }
-  return block("Distances", rows, rows.front().size()) +
-         "\n  X        the device itself\n"
-         "  PIX      one PCIe switch or bridge at most\n"
-         "  PXB      several bridges, but not the CPU's host bridge\n"
-         "  PHB      a host bridge, which is that of both\n"
-         "  NODE     host bridges of one NUMA node; to a node: the device's own\n"
-         "  SYS      the link between NUMA nodes; between CPU and GPU of one superchip it is fast\n"
-         "  UNKNOWN  the kernel does not tell, as in virtual machines\n"
-         "  Cores are those next to the device. Where GPUs have NVLink, they pass none of this between "
-         "them.\n";
+  std::string text = "\nDistances\n" + split_columns(rows, {.indent = indent, .width = width}) + "\n";
+  for (const auto& [word, meaning] : legend)
+    text += paragraph(fmt::format("{:{}}{:<9}", "", indent, word), meaning, width);
+  return text +
+         paragraph(std::string(indent, ' '),
+                   "Cores are those next to the device. Where GPUs have NVLink, they pass none of this "
+                   "between them.",
+                   width);
 }
 
-std::string pairs_text(const Machine& machine) {
+std::string pairs_text(const Machine& machine, std::size_t width) {
   std::vector<Row> rows;
   for (const BestPair& pair : best_pairs(machine)) {
     const Nic& nic = machine.nics[pair.nic];
@@ -159,25 +164,27 @@ std::string pairs_text(const Machine& machine) {
          least ? fmt::format("narrowest link {} {}", least->address, to_string(least->link)) : ""});
   }
   if (rows.empty()) return "";
-  return block("Best NIC of each GPU, what port and PCIe path carry at most, cores next to both", rows, 6) +
-         "\n  A link may be slow only because nothing moves: look again under load.\n";
+  return block("Best NIC of each GPU, what port and PCIe path carry at most, cores next to both", rows,
+               width) +
+         "\n" +
+         paragraph(std::string(indent, ' '),
+                   "A link may be slow only because nothing moves: look again under load.", width);
 }
 
 // What an empty list means, so that nobody takes it for a fault of the program.
-std::string absences_text(const Machine& machine) {
+std::string absences_text(const Machine& machine, std::size_t width) {
   std::string text;
-  const auto paragraph = [&](const std::string& said) {
-    text += "\n" + wrap("", words(said), {.indent = 0, .width = width});
-  };
-  if (machine.gpus.empty()) paragraph("No NVIDIA GPU is on the PCI buses.");
+  if (machine.gpus.empty()) text += "\n" + paragraph("", "No NVIDIA GPU is on the PCI buses.", width);
   const bool has_rdma =
       !machine.software_nics.empty() || std::any_of(machine.nics.begin(), machine.nics.end(),
                                                     [](const Nic& nic) { return !nic.rdma_devices.empty(); });
   if (!has_rdma)
-    paragraph(
-        "No RDMA device: the kernel lists none in /sys/class/infiniband. `gdrbench doctor` says why; until "
-        "then "
-        "the measuring commands use softverbs, a NIC in software.");
+    text +=
+        "\n" +
+        paragraph("",
+                  "No RDMA device: the kernel lists none in /sys/class/infiniband. `gdrbench doctor` says "
+                  "why; until then the measuring commands use softverbs, a NIC in software.",
+                  width);
   return text;
 }
 
@@ -200,7 +207,7 @@ PciDistance distance_to_node(const PciFunction& function, const NumaNode& node) 
   return function.numa_node == node.number ? PciDistance::node : PciDistance::sys;
 }
 
-std::string topology_text(const Machine& machine, const std::string& host) {
+std::string topology_text(const Machine& machine, const std::string& host, std::size_t width) {
   const std::vector<NamedFunction> functions = named_functions(machine);
   std::vector<std::string> parts;
   if (!host.empty()) parts.push_back("host " + session::printable(host));
@@ -210,8 +217,8 @@ std::string topology_text(const Machine& machine, const std::string& host) {
         std::pair(static_cast<std::size_t>(count_cores(machine.cores)), "core")})
     parts.push_back(counted(count, what));
   return wrap("gdrbench topology      ", parts, {.separator = " · ", .indent = 2, .width = width}) +
-         devices_text(machine, functions) + paths_text(functions) + matrix_text(machine, functions) +
-         pairs_text(machine) + absences_text(machine);
+         devices_text(machine, functions, width) + paths_text(functions, width) +
+         matrix_text(machine, functions, width) + pairs_text(machine, width) + absences_text(machine, width);
 }
 
 }  // namespace gdrbench::report

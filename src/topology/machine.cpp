@@ -28,6 +28,8 @@ PciFunction read_function(const Root& root, hwloc_topology_t topology, hwloc_obj
   function.vendor = found.vendor_id;
   function.device = found.device_id;
   function.model = pci_model(found.vendor_id, found.device_id);
+  if (function.model.empty() && function.vendor == nvidia)
+    function.model = driver_model(root, function.address);
   function.driver = root.link_name(folder + "/driver");
   function.numa_node = numa_node(function.address, root.folder());
   function.way = pci_way(function.address, root.folder());

@@ -17,9 +17,9 @@ struct PciFunction {
   std::string address;           ///< "0000:bb:00.0"
   std::uint32_t class_code = 0;  ///< 24 bits, 0x030200
   std::uint16_t vendor = 0, device = 0;
-  std::string model;             ///< by libpci's list, "GH100 [H200 SXM 141GB]"; empty where it has none
+  std::string model;             ///< by libpci's list, else by NVIDIA's driver: "NVIDIA H200"; or empty
   std::string driver;            ///< "nvidia"; empty without one
-  int numa_node = -1;            ///< −1 where the kernel does not tell
+  int numa_node = -1;            ///< −1 where the kernel does not tell and there are several
   std::vector<std::string> way;  ///< host bridge "pci0000:b7", the bridges, the function; empty where hidden
   PcieLink link;                 ///< towards the CPU
   std::vector<Hop> hops;         ///< a link for each bridge and for the function, in the order of the way

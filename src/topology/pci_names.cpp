@@ -6,6 +6,7 @@ extern "C" {
 
 #include <array>
 #include <memory>
+#include <sstream>
 #include <string>
 
 namespace gdrbench::topology {
@@ -37,6 +38,18 @@ std::string pci_model(std::uint16_t vendor, std::uint16_t device) {
   const char* const found = pci_lookup_name(access.get(), name.data(), static_cast<int>(name.size()),
                                             PCI_LOOKUP_DEVICE | PCI_LOOKUP_NO_NUMBERS, vendor, device);
   return found == nullptr ? "" : found;
+}
+
+std::string driver_model(const Root& root, const std::string& address) {
+  constexpr std::string_view key = "Model:";
+  std::istringstream lines(root.read("proc/driver/nvidia/gpus/" + address + "/information").text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(key)) continue;
+    const std::size_t begin = line.find_first_not_of(" \t", key.size());
+    const std::string name = begin == std::string::npos ? "" : line.substr(begin);
+    return name == "Unknown" ? "" : name;  // of a GPU that it could not start
+  }
+  return "";
 }
 
 }  // namespace gdrbench::topology

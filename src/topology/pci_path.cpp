@@ -1,8 +1,10 @@
 #include "topology/pci_path.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <regex>
 #include <utility>
 #include <vector>
@@ -25,6 +27,23 @@ bool is_host_bridge(const std::string& text) {
 
 fs::path function_folder(const std::string& address, const fs::path& root) {
   return root / "sys/bus/pci/devices" / address;
+}
+
+// Of a machine with one NUMA node, that: virtual machines mostly have one, and tell no function's. sysfs,
+// since hwloc hides nodes that a container may not use. −1 where there are several, or none is seen.
+int only_numa_node(const Root& root) {
+  int only = -1;
+  for (const std::string& name : root.list("sys/devices/system/node")) {
+    constexpr std::string_view prefix = "node";
+    if (!name.starts_with(prefix)) continue;
+    int node = -1;
+    const char* const end = name.data() + name.size();
+    const auto [rest, fault] = std::from_chars(name.data() + prefix.size(), end, node);
+    if (fault != std::errc{} || rest != end || node < 0) continue;
+    if (only >= 0) return -1;
+    only = node;
+  }
+  return only;
 }
 
 PciDistance between_host_bridges(int node, int other_node) {
@@ -89,8 +108,10 @@ PciDistance distance_between(const std::string& address, const std::string& othe
 int numa_node(const std::string& address, const fs::path& root) {
   if (!is_pci_address(address)) return -1;
   // A stream would wait for whoever writes into a pipe.
-  const std::int64_t node = Root(root).number(function_folder(address, "") / "numa_node").value_or(-1);
-  return node >= 0 && node <= std::numeric_limits<int>::max() ? static_cast<int>(node) : -1;
+  const Root files(root);
+  const std::optional<std::int64_t> node = files.number(function_folder(address, "") / "numa_node");
+  if (node == -1) return only_numa_node(files);
+  return node && *node >= 0 && *node <= std::numeric_limits<int>::max() ? static_cast<int>(*node) : -1;
 }
 
 std::string rdma_pci_address(const std::string& device, const fs::path& root) {

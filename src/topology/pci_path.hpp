@@ -33,7 +33,7 @@ PciDistance distance_between(const std::string& address, const std::string& othe
 /// where sysfs leads out of the root.
 std::vector<std::string> pci_way(const std::string& address, const std::filesystem::path& root = "/");
 
-/// NUMA node of the function; −1 where the kernel does not tell.
+/// NUMA node of the function, which on a machine with one node is that; −1 where the kernel does not tell.
 int numa_node(const std::string& address, const std::filesystem::path& root = "/");
 
 /// Whether the text is a function's address as sysfs writes it.

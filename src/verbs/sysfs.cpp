@@ -90,11 +90,16 @@ std::string absence_reason(const fs::path& root) {
   if (!fs::exists(root / "sys/class/infiniband", ignored))
     return "no RDMA device: no RDMA driver is loaded (/sys/class/infiniband does not exist)" + confirm;
   const std::vector<std::string> devices = kernel_devices(root);
-  if (devices.empty())
-    return "no RDMA device: a driver is loaded but /sys/class/infiniband is empty (no NIC found, or the RDMA "
-           "network "
-           "namespaces are exclusive and the NIC is in another one: see 'rdma system show')" +
-           confirm_with("netns");
+  if (devices.empty()) {
+    const std::string empty = "no RDMA device: /sys/class/infiniband is empty";
+    const auto mode = read_value<std::string>(root / "sys/module/ib_core/parameters/netns_mode");
+    if (mode == "N")
+      return empty +
+             ": each network namespace has RDMA devices of its own (see 'rdma system show'), and this "
+             "one none" +
+             confirm_with("netns");
+    return empty + ": no NIC here does RDMA, or its RDMA driver is not loaded" + confirm;
+  }
 
   const std::vector<DeviceNode> nodes = device_nodes(root);
   if (nodes.empty())

@@ -201,14 +201,17 @@ void Machine::add_nic(const Way& way, int numa_node, const std::string& rdma_dev
   tree.file(net + "/dev_port", "0");
   tree.file(net + "/ifindex", std::to_string(uverbs_ + 2));
 
+  const int rail = uverbs_;
   const std::string uverbs = fmt::format("uverbs{}", uverbs_++);
   tree.link("sys/class/infiniband_verbs/" + uverbs, pci + "/infiniband_verbs/" + uverbs);
   tree.file(pci + "/infiniband_verbs/" + uverbs + "/ibdev", rdma_device);
   tree.raw("dev/infiniband/" + uverbs, "");
   add_gid(rdma_device, 0, "fe80:0000:0000:0000:0000:0000:0000:0005", "IB/RoCE v1", netdev);
   add_gid(rdma_device, 1, "fe80:0000:0000:0000:0000:0000:0000:0005", "RoCE v2", netdev);
-  add_gid(rdma_device, 2, "0000:0000:0000:0000:0000:ffff:0a00:0005", "IB/RoCE v1", netdev);
-  add_gid(rdma_device, 3, "0000:0000:0000:0000:0000:ffff:0a00:0005", "RoCE v2", netdev);
+  const std::string ipv4 = fmt::format("0000:0000:0000:0000:0000:ffff:0a00:{:02x}05", rail);
+  add_gid(rdma_device, 2, ipv4, "IB/RoCE v1", netdev);
+  add_gid(rdma_device, 3, ipv4, "RoCE v2", netdev);
+  add_route(netdev, fmt::format("00{:02X}000A", rail), "00FFFFFF");
   answers.rdma.push_back({.device = rdma_device,
                           .fabric = "hardware",
                           .open_errno = 0,
@@ -261,6 +264,16 @@ void Machine::add_gid(const std::string& rdma_device, int index, const std::stri
   tree.file(fmt::format("{}/gids/{}", ports, index), gid);
   tree.file(fmt::format("{}/gid_attrs/types/{}", ports, index), type);
   tree.file(fmt::format("{}/gid_attrs/ndevs/{}", ports, index), netdev);
+}
+
+void Machine::add_route(const std::string& netdev, const std::string& destination, const std::string& mask) {
+  constexpr const char* table = "proc/self/net/route";
+  constexpr const char* head =
+      "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT";
+  tree.link("proc/net", "proc/self/net");
+  const std::string known = tree.contains(table) ? tree.text(table) : head;
+  tree.file(table, fmt::format("{}\n{}\t{}\t00000000\t0001\t0\t0\t0\t{}\t0\t0\t0", known, netdev, destination,
+                               mask));
 }
 
 void Machine::add_nvidia_driver(bool open) {

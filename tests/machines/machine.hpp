@@ -59,13 +59,16 @@ class Machine {
   /// An NVIDIA GPU with 256 MiB of registers and `bar1_bytes` of memory on its BARs, and CUDA's answer for
   /// it.
   void add_gpu(const Way& way, int numa_node, std::uint64_t bar1_bytes = std::uint64_t{256} << 30);
-  /// A ConnectX-7 with one port, its netdev and device node, and libibverbs' answer for it.
+  /// A ConnectX-7 with one port, its netdev and device node, and libibverbs' answer for it. The first has the
+  /// address 10.0.0.5 in 10.0.0.0/24, the next 10.0.1.5 in 10.0.1.0/24.
   void add_nic(const Way& way, int numa_node, const std::string& rdma_device, const std::string& netdev);
   /// A device of rdma_rxe ("1: CA") or siw ("4: RNIC") on a netdev without hardware, and libibverbs' answer.
   void add_soft_device(const std::string& rdma_device, const std::string& node_type,
                        const std::string& netdev, int netdev_mtu);
   void add_gid(const std::string& rdma_device, int index, const std::string& gid, const std::string& type,
                const std::string& netdev);
+  /// To a subnet that the netdev is attached to, as /proc/net/route writes both: "0000000A", "00FFFFFF".
+  void add_route(const std::string& netdev, const std::string& destination, const std::string& mask);
   /// NVIDIA's driver; its open kernel modules or the proprietary ones.
   void add_nvidia_driver(bool open);
   void add_module(const std::string& name);

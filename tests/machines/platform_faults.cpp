@@ -82,6 +82,9 @@ std::vector<Known> pci_faults() {
        [] { return changed(virtual_machine(), [](Machine& m) { m.hide_capabilities(); }); },
        {"virtual_machine/guest", "virtual_machine/ats_unknown"}},
       fault("tiny_bar1", [](Machine& m) { set_bar1(m, gpu0, 0xd0000000, 0xd1ffffff); }, {"bar1/too_small"}),
+      // 64 MiB, all that the doctor asks for.
+      fault("bar1_as_large_as_the_request", [](Machine& m) { set_bar1(m, gpu0, 0xd0000000, 0xd3ffffff); },
+            {"bar1/too_small"}),
       fault("bar1_of_a_t4", [](Machine& m) { set_bar1(m, gpu0, 0xd0000000, 0xdfffffff); }, {"bar1/small"}),
       fault("bar1_without_address", [](Machine& m) { set_bar1(m, gpu0, 0, 0); }, {"bar1/unassigned"}),
       fault("unreadable_bar1", [](Machine& m) { m.tree.remove(m.folder_of(gpu0) + "/resource"); },

@@ -49,6 +49,44 @@ Machine with_rdma_modules_alone() {
   return machine;
 }
 
+// A network card on a bus of its own, with its netdev and without an RDMA device.
+void add_network_card(Machine& machine, const Way& way, std::uint16_t vendor, const std::string& driver,
+                      const std::string& netdev) {
+  machine.add_function(
+      {.way = way, .config = {.vendor = vendor, .device = 0x1041, .class_code = 0x020000}, .driver = driver});
+  const std::string pci = machine.folder_of(way.back());
+  machine.tree.link("sys/class/net/" + netdev, pci + "/net/" + netdev);
+  machine.tree.link(pci + "/net/" + netdev + "/device", pci);
+  machine.tree.file(pci + "/net/" + netdev + "/mtu", "1500");
+}
+
+// The RDMA core is part of its kernel, as in many clouds.
+Machine guest_with_virtio_alone() {
+  Machine machine = virtual_machine();
+  constexpr const char* nic = "0000:00:06.0";
+  remove_rdma_device(machine, "mlx5_0", nic);
+  machine.tree.remove(machine.folder_of(nic));
+  machine.tree.remove(std::string("sys/bus/pci/devices/") + nic);
+  machine.tree.remove("sys/class/net/eth0");
+  machine.tree.folder("sys/class/infiniband");
+  add_network_card(machine, {"pci0000:00", "0000:00:03.0"}, 0x1af4, "virtio-pci", "eth0");
+  return machine;
+}
+
+Machine server_with_ethernet_alone() {
+  Machine machine = without_nics();
+  add_network_card(machine, {"pci0000:17", "0000:17:09.0", "0000:30:00.0"}, 0x8086, "igb", "eno1");
+  add_network_card(machine, {"pci0000:17", "0000:17:09.0", "0000:30:00.1"}, 0x8086, "igb", "eno2");
+  return machine;
+}
+
+Machine server_with_an_unknown_nic() {
+  Machine machine = server_with_ethernet_alone();
+  machine.tree.folder("sys/class/infiniband");
+  add_network_card(machine, {"pci0000:17", "0000:17:0a.0", "0000:31:00.0"}, 0x1f0f, "newnic", "ens5");
+  return machine;
+}
+
 Machine exclusive_and_empty() {
   Machine machine = with_empty_class();
   machine.tree.file(netns_mode, "N");
@@ -196,6 +234,15 @@ std::vector<Known> device_faults() {
       {"dgx_with_empty_class", with_empty_class, {"rdma_devices/nic_without_rdma_driver"}},
       {"server_with_rdma_modules_alone",
        with_rdma_modules_alone,
+       {"rdma_devices/no_device", "soft_roce/modules_hidden"}},
+      {"guest_with_virtio_alone",
+       guest_with_virtio_alone,
+       {"rdma_devices/no_rdma_nic", "soft_roce/modules_hidden", "virtual_machine/guest"}},
+      {"server_with_ethernet_alone",
+       server_with_ethernet_alone,
+       {"rdma_devices/no_rdma_nic", "soft_roce/modules_hidden"}},
+      {"server_with_an_unknown_nic",
+       server_with_an_unknown_nic,
        {"rdma_devices/no_device", "soft_roce/modules_hidden"}},
       {"dgx_in_an_exclusive_and_empty_netns", exclusive_and_empty, {"netns/hidden"}},
       {"dgx_with_exclusive_netns", exclusive, {"netns/exclusive"}},

@@ -14,6 +14,10 @@ std::string net_folder(const Machine& machine, const std::string& netdev) {
   return machine.tree.target("sys/class/net/" + netdev);
 }
 
+std::string conf_file(const std::string& interface, const std::string& setting) {
+  return "proc/sys/net/ipv4/conf/" + interface + "/" + setting;
+}
+
 void set_port(Machine& machine, const std::string& device, const std::string& state,
               const std::string& physical_state) {
   machine.tree.file(port_folder(machine, device) + "/state", state);
@@ -129,6 +133,55 @@ Machine with_gids_of(const std::string& netdev, bool is_there) {
   return machine;
 }
 
+// The second port's address becomes 10.0.0.6, beside 10.0.0.5 of the first, and the settings are these for
+// all interfaces; empty for a file that is not there.
+Machine with_ports_in_one_subnet(const std::string& arp_ignore, const std::string& arp_announce,
+                                 const std::string& rp_filter) {
+  Machine machine = dgx();
+  machine.add_gid("mlx5_1", 2, "0000:0000:0000:0000:0000:ffff:0a00:0006", "IB/RoCE v1", "eth1");
+  machine.add_gid("mlx5_1", 3, "0000:0000:0000:0000:0000:ffff:0a00:0006", "RoCE v2", "eth1");
+  machine.add_route("eth1", "0000000A", "00FFFFFF");
+  for (const auto& [setting, value] :
+       {std::pair("arp_ignore", arp_ignore), std::pair("arp_announce", arp_announce),
+        std::pair("rp_filter", rp_filter)})
+    if (!value.empty()) {
+      for (const char* interface : {"eth0", "eth1"}) machine.tree.file(conf_file(interface, setting), "0");
+      machine.tree.file(conf_file("all", setting), value);
+    }
+  return machine;
+}
+
+// Not set for all, but for both.
+Machine with_settings_of_interfaces() {
+  Machine machine = with_ports_in_one_subnet("0", "0", "0");
+  for (const char* interface : {"eth0", "eth1"}) {
+    machine.tree.file(conf_file(interface, "arp_ignore"), "1");
+    machine.tree.file(conf_file(interface, "arp_announce"), "2");
+  }
+  return machine;
+}
+
+Machine with_settings_of_one_interface() {
+  Machine machine = with_settings_of_interfaces();
+  machine.tree.file(conf_file("eth1", "arp_ignore"), "0");
+  return machine;
+}
+
+Machine with_arp_filter() {
+  Machine machine = with_ports_in_one_subnet("0", "2", "0");
+  machine.tree.file(conf_file("all", "arp_filter"), "1");
+  return machine;
+}
+
+// As some distributions do for every interface, which has no such address.
+Machine with_link_local_routes() {
+  Machine machine = dgx();
+  for (const Nic& nic : nics) machine.add_route(nic.netdev, "0000FEA9", "0000FFFF");
+  for (const char* setting : {"arp_ignore", "arp_announce", "rp_filter"})
+    machine.tree.file(conf_file("all", setting), "0");
+  return machine;
+}
+
 Machine with_netdev_mtu(int mtu, int active_mtu) {
   Machine machine = dgx();
   for (const Nic& nic : nics) {
@@ -201,6 +254,17 @@ std::vector<Known> port_faults() {
       {"dgx_with_gids_of_a_netdev_elsewhere",
        [] { return with_gids_of("eth0.100", false); },
        {"gids/netdev_elsewhere"}},
+      {"dgx_with_arp_flux", [] { return with_ports_in_one_subnet("0", "0", "0"); }, {"arp/flux"}},
+      {"dgx_that_asks_for_others", [] { return with_ports_in_one_subnet("1", "1", "0"); }, {"arp/flux"}},
+      {"dgx_with_strict_rp_filter",
+       [] { return with_ports_in_one_subnet("1", "2", "1"); },
+       {"arp/strict_rp_filter"}},
+      {"dgx_with_hidden_arp_settings", [] { return with_ports_in_one_subnet("", "", ""); }, {"arp/unknown"}},
+      {"dgx_without_arp_flux", [] { return with_ports_in_one_subnet("1", "2", "2"); }, {}},
+      {"dgx_without_arp_flux_by_its_interfaces", with_settings_of_interfaces, {}},
+      {"dgx_without_arp_flux_on_one_interface", with_settings_of_one_interface, {"arp/flux"}},
+      {"dgx_with_arp_filter", with_arp_filter, {}},
+      {"dgx_with_link_local_routes", with_link_local_routes, {}},
       {"dgx_with_mtu_1500", [] { return with_netdev_mtu(1500, 1024); }, {"mtu/small_netdev_mtu"}},
       {"dgx_with_mtu_4191", [] { return with_netdev_mtu(4191, 2048); }, {"mtu/small_netdev_mtu"}},
       {"dgx_with_mtu_4200", [] { return with_netdev_mtu(4200, 4096); }, {}},

@@ -104,6 +104,19 @@ TEST(RdmaFindings, NameTheModuleThatIsMissing) {
   EXPECT_THAT(unbound.fix, HasSubstr("/sys/bus/pci/devices/0000:1c:00.0/modalias"));
 }
 
+TEST(RdmaFindings, NameTheNicsThatDoNoRdmaAndTheirDrivers) {
+  const Finding guest = run("rdma_devices", known("guest_with_virtio_alone")).front();
+  ASSERT_EQ(guest.evidence.size(), 2u);
+  EXPECT_EQ(guest.evidence[1].value, "empty");
+  EXPECT_EQ(guest.evidence[0].source, "/sys/bus/pci/devices/0000:00:03.0/driver");
+  EXPECT_EQ(guest.evidence[0].value, "virtio-pci");
+  EXPECT_THAT(guest.text,
+              AllOf(HasSubstr("no NIC of this machine is known to do RDMA"), Not(HasSubstr("modules"))));
+  EXPECT_THAT(guest.fix,
+              AllOf(HasSubstr("virtual function"), HasSubstr("netdev eth0"), Not(HasSubstr("<netdev>"))));
+  EXPECT_EQ(run("rdma_devices", known("server_with_ethernet_alone")).front().evidence.size(), 3u);
+}
+
 TEST(RdmaFindings, OfPortsAreNoneWithoutDevices) {
   for (const char* check : {"ports", "gids", "mtu", "counters", "memlock", "rdma_cm", "netns"})
     EXPECT_TRUE(run(check, known("server_without_nics")).empty()) << check;

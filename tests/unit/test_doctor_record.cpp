@@ -68,6 +68,10 @@ TEST(Record, holds_no_name_or_address_of_the_machine_in_any_byte) {
   machine.tree.file("sys/class/net/enx0c42a1123456/address", "0c:42:a1:12:34:56");
   machine.tree.file("proc/driver/nvidia/gpus/0000:1b:00.0/information",
                     "Model: H200\nGPU UUID: GPU-8f1a23b4-0000-1111-2222-333344445555");
+  machine.add_route("eth0", "000C0B0A", "00FFFFFF");
+  machine.tree.file("proc/self/net/route",
+                    machine.tree.text("proc/self/net/route") +
+                        "\neth0\t00000000\t0D0C0B0A\t0003\t0\t0\t0\t00000000\t0\t0\t0");
   machine.answers.kernel_log = "mlx5_core: secrethost 0c:42:a1:12:34:56 10.11.12.13 name=alice_job";
   machine.answers.probes.push_back({.what = "transfer gdr write forward",
                                     .device = "mlx5_0",
@@ -76,8 +80,11 @@ TEST(Record, holds_no_name_or_address_of_the_machine_in_any_byte) {
                                     .text = "responder SecretHost:7471 (10.11.12.13)"});
   const TestFolder made("made"), recorded("recorded");
   machine.write(made.path());
-  const RecordedTree tree = anonymise(record(topology::Root(made.path()), machine.answers),
-                                      {.hosts = {"secrethost"}, .users = {"alice"}});
+  const RecordedTree whole = record(topology::Root(made.path()), machine.answers);
+  EXPECT_THAT(whole.entries().at("proc/self/net/route").content,
+              testing::AllOf(HasSubstr("eth0\t000C0B0A\t00000000"), testing::Not(HasSubstr("0D0C0B0A"))))
+      << "no check asks for gateways";
+  const RecordedTree tree = anonymise(whole, {.hosts = {"secrethost"}, .users = {"alice"}});
   tree.write(recorded.path());
   int files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(recorded.path())) {
@@ -89,7 +96,7 @@ TEST(Record, holds_no_name_or_address_of_the_machine_in_any_byte) {
     ++files;
     for (const char* secret :
          {"secrethost", "SecretHost", "alice", "10.11.12.13", "0a0b:0c0d", "0c:42:a1:12:34:56",
-          "0c42a1123456", "0e42:a1ff:fe12:3456", "0c42:a103", "8f1a23b4"})
+          "0c42a1123456", "0e42:a1ff:fe12:3456", "0c42:a103", "8f1a23b4", "0C0B0A"})
       EXPECT_EQ(bytes.find(secret), std::string::npos) << secret << " in " << entry.path();
   }
   EXPECT_GT(files, 200);

@@ -214,6 +214,58 @@ TEST(DoctorText, keeps_to_its_width_but_for_what_is_copied_into_a_shell) {
     }
 }
 
+TEST(DoctorText, tells_one_fault_of_several_devices_in_one_block) {
+  std::vector<Finding> findings;
+  for (const char* gpu : {"GPU 0", "GPU 1", "GPU 2"}) {
+    findings.push_back(made(Verdict::fail, "bar1", gpu));
+    findings.back().evidence = {
+        {std::string("/sys/") + gpu, "32 MiB"}, {"to be registered", "64 MiB"}, {"more", gpu}};
+  }
+  findings.push_back(made(Verdict::fail, "bar1", "GPU 3"));
+  findings.back().fix = "do that";
+  const std::string text = report::doctor_text(report_of(findings), {});
+  EXPECT_THAT(text, HasSubstr("4 fail\n"));
+  EXPECT_THAT(text, HasSubstr("FAIL     bar1 · GPU 0, GPU 1, GPU 2\n         It is so.\n"
+                              "         seen  /sys/GPU 0: 32 MiB\n"
+                              "         seen  /sys/GPU 1: 32 MiB\n"
+                              "         seen  /sys/GPU 2: 32 MiB\n"
+                              "         seen  to be registered: 64 MiB\n"
+                              "               and 3 more; --verbose shows them\n"
+                              "         fix   do this\n"));
+  EXPECT_THAT(text, HasSubstr("FAIL     bar1 · GPU 3\n")) << "its fix is another";
+  EXPECT_THAT(report::doctor_text(report_of(findings), {.verbose = true}), HasSubstr("seen  more: GPU 2\n"));
+  EXPECT_EQ(to_json(report_of(findings)).at("ends").at(0).at("findings").size(), 4U);
+}
+
+TEST(DoctorText, wraps_the_subjects_of_a_block) {
+  std::vector<Finding> findings;
+  for (int gpu = 0; gpu < 8; ++gpu)
+    findings.push_back(made(Verdict::warn, "distance", "GPU 0000:1" + std::to_string(gpu) + ":00.0"));
+  for (const bool colours : {false, true}) {
+    const std::string text = report::doctor_text(report_of(findings), {.width = 80, .colours = colours});
+    EXPECT_THAT(text, HasSubstr("distance · GPU 0000:10:00.0, GPU 0000:11:00.0, GPU 0000:12:00.0,\n"
+                                "         GPU 0000:13:00.0, "));
+  }
+  Finding finding = made(Verdict::warn, "registration", "GPU 0000:10:00.0 with");
+  for (int nic = 0; nic < 12; ++nic) finding.subject += " mlx5_" + std::to_string(nic);
+  EXPECT_THAT(report::doctor_text(report_of({finding}), {.width = 60}),
+              HasSubstr("registration · GPU 0000:10:00.0 with mlx5_0 mlx5_1\n         mlx5_2 "));
+}
+
+TEST(DoctorText, tells_a_long_value_whole_and_ends_a_longer_one_after_a_word) {
+  Finding finding = made(Verdict::fail, "peermem");
+  std::string value;
+  for (int i = 0; i < 30; ++i) value += "word" + std::to_string(i) + " ";
+  finding.evidence = {{"/sys/x", value + "end"}};
+  EXPECT_THAT(report::doctor_text(report_of({finding}), {}), HasSubstr("word29 end\n"));
+  for (int i = 30; i < 99; ++i) value += "word" + std::to_string(i) + " ";
+  finding.evidence = {{"/sys/x", value + "end"}};
+  const std::string text = report::doctor_text(report_of({finding}), {});
+  EXPECT_THAT(text, testing::ContainsRegex("word[0-9][0-9] …\n"));
+  EXPECT_THAT(text, Not(HasSubstr("end")));
+  EXPECT_THAT(report::doctor_text(report_of({finding}), {.verbose = true}), HasSubstr("end"));
+}
+
 TEST(DoctorText, lets_nothing_that_was_read_steer_a_terminal) {
   Finding finding = made(Verdict::fail, "peermem", "mlx5_0\x1b[2J");
   finding.evidence = {{"/sys/\x1b]0;title\x07", "one\ntwo\x1b[31m\xff"}};

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <tuple>
 
 #include "machines/healthy.hpp"
 #include "machines/large.hpp"
@@ -73,6 +74,25 @@ TEST_F(MadeMachine, names_models_and_cores_next_to_devices) {
   EXPECT_EQ(machine.gpus[1].pci.cores, "4-7");
 }
 
+TEST_F(MadeMachine, names_a_gpu_that_the_list_lacks_as_its_driver_does) {
+  machines::Machine made = machines::plain();
+  constexpr std::uint16_t h100 = 0x2330, not_listed = 0xfffe;
+  for (const auto& [address, device, name] : {std::tuple("0000:00:05.0", h100, "NVIDIA by its driver"),
+                                              std::tuple("0000:00:06.0", not_listed, "NVIDIA H300"),
+                                              std::tuple("0000:00:07.0", not_listed, "Unknown")}) {
+    made.add_function({.way = {"pci0000:00", address},
+                       .config = {.vendor = 0x10de, .device = device, .class_code = 0x030200},
+                       .driver = "nvidia"});
+    made.tree.file(std::string("proc/driver/nvidia/gpus/") + address + "/information",
+                   std::string("Model: \t\t ") + name + "\nIRQ:   \t\t 41\nBus Location: \t " + address);
+  }
+  const Machine machine = read(made);
+  ASSERT_THAT(machine.gpus, SizeIs(3));
+  EXPECT_THAT(machine.gpus[0].pci.model, HasSubstr("H100"));
+  EXPECT_EQ(machine.gpus[1].pci.model, "NVIDIA H300");
+  EXPECT_EQ(machine.gpus[2].pci.model, "");
+}
+
 TEST_F(MadeMachine, shows_the_ports_of_its_nics) {
   machines::Machine made = machines::dgx();
   made.tree.file(made.tree.target("sys/class/infiniband/mlx5_1") + "/ports/1/state", "1: DOWN");
@@ -93,6 +113,14 @@ TEST_F(MadeMachine, names_the_netdev_of_a_port_without_gids_by_its_number) {
   const std::string device = made.tree.target("sys/class/infiniband/mlx5_0");
   made.tree.remove(device + "/ports/1/gid_attrs");
   EXPECT_EQ(read(made).nics[0].ports[0].netdev, "eth0");
+}
+
+TEST_F(MadeMachine, has_every_device_on_its_only_numa_node) {
+  machines::Machine made = machines::virtual_machine();
+  ASSERT_EQ(made.tree.text(made.folder_of("0000:00:05.0") + "/numa_node"), "-1");
+  EXPECT_EQ(read(made).gpus[0].pci.numa_node, 0);
+  made.add_numa_node(1, "");
+  EXPECT_EQ(read(made).gpus[0].pci.numa_node, -1) << "of two nodes, either may be meant";
 }
 
 TEST_F(MadeMachine, shows_nvme_devices_and_gpus_of_both_classes) {

@@ -87,6 +87,17 @@ TEST_F(PciPath, is_unknown_where_the_kernel_tells_no_numa_node) {
   EXPECT_EQ(numa_node(nic, root_), -1);
 }
 
+TEST_F(PciPath, has_the_only_numa_node_where_there_is_one) {
+  const std::string nic = add(nic_way, -1);
+  const std::filesystem::path nodes = root_ / "sys/devices/system/node";
+  std::filesystem::create_directories(nodes / "node0");
+  std::filesystem::create_directories(nodes / "power");
+  EXPECT_EQ(numa_node(nic, root_), 0);
+  EXPECT_EQ(numa_node("0000:ff:00.0", root_), -1) << "no such function";
+  std::filesystem::create_directories(nodes / "node1");
+  EXPECT_EQ(numa_node(nic, root_), -1);
+}
+
 TEST_F(PciPath, is_unknown_for_what_is_no_function_of_this_machine) {
   const std::string nic = add(nic_way, 1);
   for (const char* other : {"", "0000:ff:00.0", "../../devices", "bb:00.0"})

@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "machines/healthy.hpp"
 #include "machines/large.hpp"
+#include "report/text_table.hpp"
 #include "report/topology_report.hpp"
 
 namespace gdrbench::report {
@@ -52,6 +54,7 @@ TEST_F(TopologyReport, gives_each_pair_its_class) {
 
 TEST_F(TopologyReport, knows_no_class_where_the_kernel_hides_the_nodes) {
   machines::Machine made = machines::plain();
+  made.add_numa_node(1, "");
   made.add_gpu({"pci0000:00", "0000:00:05.0"}, -1);
   made.add_nic({"pci0001:00", "0001:00:06.0"}, -1, "mlx5_0", "eth0");
   const auto document = topology_json(read(made), "");
@@ -59,6 +62,14 @@ TEST_F(TopologyReport, knows_no_class_where_the_kernel_hides_the_nodes) {
   EXPECT_EQ(document.at("numa_distances").at(0).at("class"), "UNKNOWN");
   EXPECT_TRUE(document.at("gpus").at(0).at("numa_node").is_null());
   EXPECT_EQ(document.at("best_pairs").at(0).at("device"), "mlx5_0");
+}
+
+TEST_F(TopologyReport, has_all_devices_on_the_node_of_a_machine_with_one) {
+  const topology::Machine machine = read(machines::virtual_machine());
+  EXPECT_EQ(topology_json(machine, "").at("numa_distances").at(0).at("class"), "NODE");
+  const std::string text = topology_text(machine, "");
+  EXPECT_THAT(text, Not(HasSubstr("node unknown")));
+  EXPECT_THAT(text, HasSubstr("  GPU0  X     PHB   NODE   0-3\n"));
 }
 
 TEST_F(TopologyReport, says_of_an_empty_machine_what_it_lacks) {
@@ -80,6 +91,26 @@ TEST_F(TopologyReport, says_which_best_port_is_down) {
   machines::Machine made = machines::dgx();
   made.tree.file(made.tree.target("sys/class/infiniband/mlx5_1") + "/ports/1/state", "1: DOWN");
   EXPECT_THAT(topology_text(read(made), ""), HasSubstr("mlx5_1 port 1 (DOWN)"));
+}
+
+TEST_F(TopologyReport, keeps_to_the_width_of_the_terminal) {
+  machines::Machine made = machines::large();
+  made.train_link("0000:bb:00.0", "16.0 GT/s PCIe", 8);
+  topology::Machine machine = read(made);
+  machine.gpus[0].pci.cores =
+      "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,46,48,50,52,54";
+  for (const std::size_t width : {80, 100, 160}) {
+    std::istringstream lines(topology_text(machine, "node-a", width));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
+  }
+}
+
+TEST_F(TopologyReport, shows_the_pci_id_of_a_device_without_a_name) {
+  machines::Machine made = machines::plain();
+  made.add_function({.way = {"pci0000:00", "0000:00:03.0"},
+                     .config = {.vendor = 0x1af4, .device = 0xfffe, .class_code = 0x020000},
+                     .driver = "virtio-pci"});
+  EXPECT_THAT(topology_text(read(made), ""), HasSubstr("NIC0  0000:00:03.0  PCI ID 1af4:fffe  virtio-pci"));
 }
 
 TEST_F(TopologyReport, shows_control_characters_of_a_recorded_machine_as_text) {

@@ -140,7 +140,13 @@ TEST_F(Sysfs, TellsWhyThereIsNoDevice) {
   };
   EXPECT_TRUE(reason_has("no RDMA driver is loaded")) << absence_reason(root_);
   fs::create_directories(root_ / "sys/class/infiniband");
-  EXPECT_TRUE(reason_has("is empty")) << absence_reason(root_);
+  const std::string netns_mode = "sys/module/ib_core/parameters/netns_mode";
+  for (const bool exclusive : {false, true}) {
+    write(netns_mode, exclusive ? "N\n" : "Y\n");
+    EXPECT_TRUE(reason_has("is empty")) << absence_reason(root_);
+    EXPECT_EQ(reason_has("namespace"), exclusive) << absence_reason(root_);
+    EXPECT_EQ(reason_has("--check netns"), exclusive) << absence_reason(root_);
+  }
   add_device("mlx5_0", "pci0000:b7/0000:b7:01.0");
   EXPECT_TRUE(reason_has("ib_uverbs")) << absence_reason(root_);
   write("sys/class/infiniband_verbs/abi_version", "6\n");
