@@ -27,7 +27,7 @@ choose_accelerator() {
 escaped() { printf '%s' "${1//,/,,}"; }
 
 machine_arguments() {
-    local node=$1 version=$2 accelerator=$3 cpu=max channel
+    local node=$1 version=$2 accelerator=$3 cpu=max channel card
     # The time stamp counter runs through from the host, so it is as good as the host's; the guest's other clocks are
     # emulated devices, microseconds a reading.
     local kernel_line="console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc mitigations=off no5lvl random.trust_cpu=on"
@@ -49,9 +49,21 @@ machine_arguments() {
     [[ -z $keep_output ]] || arguments+=(
         -fsdev "local,id=output,path=$(escaped "$keep_output"),security_model=none,multidevs=remap"
         -device virtio-9p-pci,fsdev=output,mount_tag=output)
+    card=virtio-net-pci
+    if [[ -n $numa ]]; then
+        # Half of cores and memory each; the second has a host bridge of its own, and the card behind it. Last, or QEMU
+        # would put other devices there as well.
+        # shellcheck disable=SC2054
+        arguments+=(-object "memory-backend-ram,id=first,size=$((memory / 2))M"
+            -object "memory-backend-ram,id=second,size=$((memory - memory / 2))M"
+            -numa "node,nodeid=0,cpus=0-$((cores / 2 - 1)),memdev=first"
+            -numa "node,nodeid=1,cpus=$((cores / 2))-$((cores - 1)),memdev=second"
+            -device pxb,id=second_bridge,bus=pci.0,bus_nr=8,numa_node=1)
+        card+=,bus=second_bridge,addr=1
+    fi
     ((nodes == 1)) || arguments+=(
         -netdev "stream,id=link,server=$( ((node == 0)) && echo on || echo off),addr.type=unix,addr.path=$channel_link"
-        -device "virtio-net-pci,netdev=link,host_mtu=4200,mac=52:54:00:77:00:0$((node + 1)),romfile=")
+        -device "$card,netdev=link,host_mtu=4200,mac=52:54:00:77:00:0$((node + 1)),romfile=")
 }
 
 open_channels() {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 /// The IPv4 subnets that netdevs are attached to, from /proc/net/route: addresses themselves are in no file
@@ -12,7 +12,9 @@ namespace gdrbench::doctor {
 
 struct Subnet {
   std::uint32_t address = 0, mask = 0;  ///< in the order of the processor
-  auto operator<=>(const Subnet&) const = default;
+  friend bool operator<(const Subnet& a, const Subnet& b) {
+    return std::tie(a.address, a.mask) < std::tie(b.address, b.mask);
+  }
 };
 
 /// "10.0.0.0/24".

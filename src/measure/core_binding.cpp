@@ -20,6 +20,24 @@ std::string gpu_address(const Case& c) {
   return c.memory == MemoryKind::host ? "" : gpu_summary(c.gpu).pci_address;
 }
 
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// One in software sends through the NIC of a netdev of its ports, if that is one.
+const topology::Nic* nic_of(const topology::Machine& machine, const std::string& device) {
+  std::vector<std::string> netdevs;
+  for (const topology::SoftwareNic& software : machine.software_nics)
+    if (software.name == device)
+      for (const topology::RdmaPort& port : software.ports) netdevs.push_back(port.netdev);
+  for (const topology::Nic& nic : machine.nics)
+    if (has(nic.rdma_devices, device) ||
+        std::any_of(netdevs.begin(), netdevs.end(),
+                    [&](const std::string& netdev) { return has(nic.netdevs, netdev); }))
+      return &nic;
+  return nullptr;
+}
+
 // Without a look at the machine where nothing depends on it.
 CoreQuestion question_of(const Case& c) {
   const std::string allowed = topology::allowed_cores();
@@ -38,9 +56,7 @@ CoreQuestion core_question(const Case& c, const topology::Machine& machine, cons
                         .gpu_cores = "",
                         .machine_cores = machine.cores,
                         .allowed_cores = allowed_cores};
-  for (const topology::Nic& nic : machine.nics)
-    if (std::find(nic.rdma_devices.begin(), nic.rdma_devices.end(), c.verbs.device) != nic.rdma_devices.end())
-      question.nic_cores = nic.pci.cores;
+  if (const topology::Nic* const nic = nic_of(machine, c.verbs.device)) question.nic_cores = nic->pci.cores;
   if (c.memory == MemoryKind::host) return question;
   question.gpu = fmt::format("GPU {}", c.gpu);
   for (const topology::Gpu& gpu : machine.gpus)

@@ -132,6 +132,13 @@ TEST(CoreQuestion, takes_the_places_of_the_devices_of_a_case) {
   expect_bound(core_question(c, machine, "", "0-15"), "0-7", "next to mlx5_0");
   c.verbs.device = "rxe0";
   expect_not_bound(core_question(c, machine, "", "0-15"), "rxe0 has no place on the PCI buses");
+  topology::RdmaPort port;
+  port.device = "rxe0";
+  port.netdev = "veth0";
+  machine.software_nics = {{"rxe0", "soft-roce", {port}}};
+  expect_not_bound(core_question(c, machine, "", "0-15"), "rxe0 has no place on the PCI buses");
+  machine.nics.back().netdevs = {"eth0", "veth0"};
+  expect_bound(core_question(c, machine, "", "0-15"), machine.nics.back().pci.cores, "next to rxe0");
 }
 
 class Binding : public testing::Test {
