@@ -29,8 +29,9 @@ escaped() { printf '%s' "${1//,/,,}"; }
 machine_arguments() {
     local node=$1 version=$2 accelerator=$3 cpu=max channel card
     # The time stamp counter runs through from the host, so it is as good as the host's; the guest's other clocks are
-    # emulated devices, microseconds a reading.
-    local kernel_line="console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc mitigations=off no5lvl random.trust_cpu=on"
+    # emulated devices, microseconds a reading. On a busy host its timer interrupts may come too late for the kernel's
+    # check of them, which would end in a panic.
+    local kernel_line="console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable clocksource=tsc mitigations=off no5lvl random.trust_cpu=on"
     [[ $accelerator == tcg ]] || cpu=host
     [[ $accelerator == kvm ]] || accelerator=tcg,thread=multi
     channel=$(escaped "$work/$node")

@@ -187,25 +187,41 @@ std::vector<doctor::Finding> findings_of_transfers(const std::vector<doctor::Pro
   return findings;
 }
 
+json ask_peer(const ConnectOptions& connect, const FactsRequest& request) {
+  Session session(connect);
+  return session.examine(to_json(request));
+}
+
+// What the transfers lost on the way to the other end, its ports have counted.
+doctor::Facts with_counters_now(doctor::Facts facts, const ConnectOptions& connect,
+                                std::uint64_t size_bytes) {
+  const PeerFacts now(ask_peer(connect, {.size_bytes = size_bytes, .probes = false}), size_bytes);
+  facts.answers.counters_before = doctor::read_counters(facts.root);
+  facts.answers.counters_after = doctor::read_counters(now.facts().root);
+  return facts;
+}
+
 Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& checks) {
   const FactsRequest request{.size_bytes = parse_size(flags.size), .probes = !flags.no_probes};
   const ConnectOptions connect = connect_options(flags);
   Visit visit;
-  const json told = [&] {
-    Session session(connect);
-    return session.examine(to_json(request));
-  }();
+  const json told = ask_peer(connect, request);
   doctor::Facts here = facts_of_this_machine(request);
   require_devices(flags, here.answers);
   std::optional<doctor::EndReport> other;
   std::vector<doctor::ProbeAnswer> transfers;
   try {
     const PeerFacts there(told, request.size_bytes);
-    other = end_report(there.facts(), checks, told.value("host", flags.host),
-                       fmt::format("responder {}:{}", connect.host, connect.port));
+    const auto report_of = [&](const doctor::Facts& facts) {
+      return end_report(facts, checks, told.value("host", flags.host),
+                        fmt::format("responder {}:{}", connect.host, connect.port));
+    };
+    other = report_of(there.facts());
     visit.report.between = doctor::compare_ends(here, there.facts());
-    if (!flags.no_probes)
+    if (!flags.no_probes) {
       if (const std::string lost = try_transfers(flags, here, transfers); !lost.empty()) throw PeerLost(lost);
+      other = report_of(with_counters_now(there.facts(), connect, request.size_bytes));
+    }
   } catch (const Interrupted&) {
     throw;
   } catch (const Error&) {
