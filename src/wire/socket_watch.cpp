@@ -16,20 +16,24 @@ void watch(int epoll, int operation, int fd, std::uint32_t events) {
     throw SystemError(errno, "watching a socket by epoll_ctl");
 }
 
+std::uint32_t wanted(const TcpLane& lane) {
+  return (lane.wants_to_read() ? EPOLLIN : 0U) | (lane.wants_to_write() ? EPOLLOUT : 0U);
+}
+
 }  // namespace
 
 SocketWatch::SocketWatch(std::vector<const TcpLane*> lanes)
-    : lanes_(std::move(lanes)), epoll_(epoll_create1(EPOLL_CLOEXEC)), watches_output_(lanes_.size()) {
+    : lanes_(std::move(lanes)), epoll_(epoll_create1(EPOLL_CLOEXEC)), events_(lanes_.size(), EPOLLIN) {
   if (!epoll_) throw SystemError(errno, "epoll_create1");
   for (const TcpLane* lane : lanes_) watch(epoll_.get(), EPOLL_CTL_ADD, lane->socket().fd(), EPOLLIN);
 }
 
 void SocketWatch::wait(int extra_fd, int timeout_ms) {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    if (lanes_[i]->wants_to_write() == watches_output_[i]) continue;
-    watches_output_[i] = !watches_output_[i];
-    watch(epoll_.get(), EPOLL_CTL_MOD, lanes_[i]->socket().fd(),
-          watches_output_[i] ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    const std::uint32_t events = wanted(*lanes_[i]);
+    if (events == events_[i]) continue;
+    events_[i] = events;
+    watch(epoll_.get(), EPOLL_CTL_MOD, lanes_[i]->socket().fd(), events);
   }
   if (extra_fd != extra_fd_) {
     if (extra_fd_ >= 0) watch(epoll_.get(), EPOLL_CTL_DEL, extra_fd_, 0);

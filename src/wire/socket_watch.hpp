@@ -13,15 +13,15 @@ class SocketWatch {
   /// The lanes outlive it. Throws SystemError.
   explicit SocketWatch(std::vector<const TcpLane*> lanes);
 
-  /// Until a socket has something to read, or room for a lane that wants to write, or `extra_fd` (−1: none)
-  /// is readable, or `timeout_ms` (−1: never) is over.
+  /// Until a socket has something to read or room to write, for a lane that wants to; or `extra_fd` (−1:
+  /// none) is readable, or `timeout_ms` (−1: never) is over.
   void wait(int extra_fd, int timeout_ms);
 
  private:
   std::vector<const TcpLane*> lanes_;
   FileDescriptor epoll_;
-  std::vector<bool> watches_output_;  ///< lane: whether epoll watches for EPOLLOUT
-  int extra_fd_ = -1;                 ///< in the epoll set
+  std::vector<std::uint32_t> events_;  ///< lane: what epoll watches for
+  int extra_fd_ = -1;                  ///< in the epoll set
 };
 
 }  // namespace gdrbench::wire

@@ -118,7 +118,7 @@ ssize_t TcpLane::receive_payload(std::uint64_t wanted) {
 // Reads once from the socket: the rest of the frame's payload into its place, and ahead into the buffer.
 // Returns whether it is worth trying again at once.
 bool TcpLane::read_in(std::deque<Completion>& completed) {
-  if (buffer_begin_ != buffer_end_) return false;  // a frame in the buffer waits for a receive to be posted
+  if (!wants_to_read()) return false;
   buffer_begin_ = buffer_end_ = 0;
   const std::uint64_t wanted = place_ == Place::payload ? incoming_.length - placed_ : 0;
   const ssize_t n = wanted == 0 ? ::recv(socket_.fd(), buffer_.data(), buffer_.size(), MSG_DONTWAIT)

@@ -42,6 +42,8 @@ class TcpLane {
   void progress(std::deque<Completion>& completed);
   std::uint64_t bytes_moved() const { return bytes_moved_; }
   bool wants_to_write() const { return !outgoing_.empty(); }
+  /// False while a frame that was read ahead waits for a receive to be posted.
+  bool wants_to_read() const { return buffer_begin_ == buffer_end_; }
   const Socket& socket() const { return socket_; }
 
  private:

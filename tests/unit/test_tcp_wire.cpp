@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <chrono>
@@ -60,6 +61,11 @@ class TcpWires : public testing::TestWithParam<std::uint32_t> {
       wire.wait(-1, 1000);
     }
     return std::nullopt;
+  }
+
+  static long processor_ms(const rusage& used) {
+    return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
+           (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
   }
 
   std::vector<std::byte> memory_a_{4096}, memory_b_{4096};
@@ -128,6 +134,28 @@ TEST_P(TcpWires, ends_while_the_peer_takes_nothing) {
   std::this_thread::sleep_for(20ms);
   a_.reset();
   SUCCEED() << "the destructor has returned";
+}
+
+TEST_P(TcpWires, sleeps_while_a_message_waits_for_a_receive) {
+  // More than is read ahead, so that the socket stays readable.
+  std::vector<std::byte> much(std::size_t{64} << 10), place(much.size());
+  const auto length = static_cast<std::uint32_t>(much.size());
+  ASSERT_EQ(a_->post_send({.id = 1, .address = much.data(), .length = length}), 0);
+  ASSERT_TRUE(next(*a_));
+  Completion none;
+  for (int i = 0; i < 3; ++i) {  // it has come afterwards
+    EXPECT_EQ(b_->poll({&none, 1}), 0U);
+    b_->wait(-1, 50);
+  }
+  rusage before{}, after{};
+  const Deadline asleep_until = wire::after(250ms);
+  getrusage(RUSAGE_SELF, &before);
+  b_->wait(-1, 300);
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_GE(std::chrono::steady_clock::now(), asleep_until);
+  EXPECT_LT(processor_ms(after) - processor_ms(before), 50) << "in 300 ms of sleep";
+  ASSERT_EQ(b_->post_receive({.id = 2, .address = place.data(), .length = length}), 0);
+  EXPECT_TRUE(next(*b_)) << "it was there all the time";
 }
 
 TEST_P(TcpWires, counts_what_it_moved) {
