@@ -116,7 +116,7 @@ std::vector<doctor::Evidence> evidence_of(const Block& block) {
 std::string value_text(std::string value, const DoctorTextOptions& options) {
   for (std::size_t at = 0; (at = value.find('\n', at)) != std::string::npos; at += 3)
     value.replace(at, 1, " / ");
-  const std::string whole = session::printable(value);
+  std::string whole = session::printable(value);
   if (options.verbose || whole.size() <= longest_value) return whole;
   const std::string cut = session::printable(value, longest_value);
   const std::size_t space = cut.rfind(' ');
