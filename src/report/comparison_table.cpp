@@ -96,9 +96,11 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
   }
 
   std::vector<Row> rows = {head};
+  Shown shown{.ratios = pair.has_value(), .cpu = true};
   for (const Case& point : points.all()) {
     std::string label = fmt::format("{} {} {}", to_string(point.suite), format_exact_size(point.size_bytes),
                                     distinction(point, points.all()));
+    shown.cpu_pct |= times_messages(point.suite);
     for (const Line& line : lines_of(point.suite)) {
       Row row = {std::exchange(label, ""), line.heading};
       for (const Path path : paths) row.push_back(line.cell(points.at(point, path)));
@@ -111,7 +113,7 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
   std::string text = table_head(document, options) + '\n';
   if (rows.size() > 1) text += align_rows(rows, alignment);
   if (pair && !is_functional(document.fabric.kind)) text += crossover_text(points, *pair, options.width);
-  return text + table_foot(document, options);
+  return text + table_foot(document, shown, options);
 }
 
 }  // namespace gdrbench
