@@ -41,11 +41,17 @@ std::vector<Line> lines_of(Suite suite) {
           {cpu_heading(suite), cpu, &Figures::cpu_seconds_per_gb}};
 }
 
-std::string ratio_cell(std::span<const Figures> path, std::span<const Figures> reference,
-                       const Metric& metric) {
-  const auto ratio = measure::paired_ratio(values_of(path, metric), values_of(reference, metric));
+// Of few repetitions that differ, the interval may span many orders of magnitude.
+bool says_nothing(const measure::RatioEstimate& ratio) {
+  constexpr double factor = 100;
+  return ratio.interval &&
+         !(ratio.interval->high <= factor * ratio.estimate && ratio.interval->low * factor >= ratio.estimate);
+}
+
+std::string ratio_cell(const std::optional<measure::RatioEstimate>& ratio) {
   if (!ratio) return "–";
   if (!ratio->interval) return format_ratio(ratio->estimate);
+  if (says_nothing(*ratio)) return format_ratio(ratio->estimate) + " [–]";
   return fmt::format("{} [{}, {}]", format_ratio(ratio->estimate), format_ratio(ratio->interval->low),
                      format_ratio(ratio->interval->high));
 }
@@ -104,9 +110,12 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
     for (const Line& line : lines_of(point.suite)) {
       Row row = {std::exchange(label, ""), line.heading};
       for (const Path path : paths) row.push_back(line.cell(points.at(point, path)));
-      if (pair)
-        row.push_back(
-            ratio_cell(points.at(point, pair->path), points.at(point, pair->reference), line.metric));
+      if (pair) {
+        const auto ratio = measure::paired_ratio(values_of(points.at(point, pair->path), line.metric),
+                                                 values_of(points.at(point, pair->reference), line.metric));
+        shown.no_interval |= ratio && says_nothing(*ratio);
+        row.push_back(ratio_cell(ratio));
+      }
       rows.push_back(std::move(row));
     }
   }

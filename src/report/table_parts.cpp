@@ -221,6 +221,10 @@ std::string table_foot(const ResultDocument& document, const Shown& shown, const
     paragraph("", fmt::format("Medians of the repetitions{}{}.",
                               shown.extremes ? "; min and max are over all of them" : "",
                               shown.ratios ? "; ratios are geometric means over pairs" : ""));
+    if (shown.no_interval)
+      paragraph(
+          "[–]: ",
+          "an interval wider than a factor of 100 either way; raise --benchmark_repetitions to narrow it.");
     if (shown.cpu)
       paragraph("CPU: ", fmt::format("initiator + responder, user and system time{}.",
                                      shown.cpu_pct ? "; % is of one core" : ""));

@@ -17,6 +17,7 @@ std::string table_head(const ResultDocument& document, const TableOptions& optio
 struct Shown {
   bool extremes = false;  ///< min and max
   bool ratios = false;
+  bool no_interval = false;  ///< "[–]" for an interval that says nothing
   bool cpu = false;
   bool cpu_pct = false;
   bool losses = false;  ///< of transfers and of GPU work

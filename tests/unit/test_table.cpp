@@ -140,6 +140,20 @@ TEST(ComparisonTable, names_the_direction_of_bandwidth_alone) {
   EXPECT_THAT(table, HasSubstr("latency 8 B send  "));
 }
 
+TEST(ComparisonTable, shows_no_interval_that_says_nothing_and_tells_why) {
+  ResultDocument document = sample::three_paths();
+  const auto unknown = "[–]: an interval wider than a factor of 100 either way";
+  EXPECT_THAT(comparison_table(document, options), Not(HasSubstr(unknown)));
+  document.cases = {sample::bandwidth_case(Path::rdma, 4096, {1e9, 1e9}),
+                    sample::bandwidth_case(Path::gdr, 4096, {1e9, 4e9})};
+  const std::string table = comparison_table(document, options);
+  EXPECT_THAT(table, HasSubstr("2.50 GB/s  2.00 [–]\n")) << table;
+  EXPECT_THAT(table, HasSubstr(unknown));
+  EXPECT_THAT(table, HasSubstr("--benchmark_repetitions"));
+  EXPECT_GT(to_json(document)["gdrbench"]["comparison"]["points"][0]["ratios"]["gdr/rdma"]["high"], 1000)
+      << "the file keeps it";
+}
+
 TEST(Tables, explain_only_the_columns_that_they_have) {
   ResultDocument document = sample::three_paths();
   const auto lone = [&](std::size_t number) {
