@@ -120,8 +120,10 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
         ->capture_default_str()
         ->group(what);
     command
-        .add_option("--footprint", flags.footprint,
-                    "Payload memory that bandwidth rotates through (default 64M)")
+        .add_option(
+            "--footprint", flags.footprint,
+            "Payload memory that bandwidth rotates through, of all queue pairs together (default 64M); never "
+            "less than one message each, nor more than 4096")
         ->group(what);
   }
   if (has_load)

@@ -41,11 +41,17 @@ std::vector<Line> lines_of(Suite suite) {
           {cpu_heading(suite), cpu, &Figures::cpu_seconds_per_gb}};
 }
 
-std::string ratio_cell(std::span<const Figures> path, std::span<const Figures> reference,
-                       const Metric& metric) {
-  const auto ratio = measure::paired_ratio(values_of(path, metric), values_of(reference, metric));
+// Of few repetitions that differ, the interval may span many orders of magnitude.
+bool says_nothing(const measure::RatioEstimate& ratio) {
+  constexpr double factor = 100;
+  return ratio.interval &&
+         !(ratio.interval->high <= factor * ratio.estimate && ratio.interval->low * factor >= ratio.estimate);
+}
+
+std::string ratio_cell(const std::optional<measure::RatioEstimate>& ratio) {
   if (!ratio) return "–";
   if (!ratio->interval) return format_ratio(ratio->estimate);
+  if (says_nothing(*ratio)) return format_ratio(ratio->estimate) + " [–]";
   return fmt::format("{} [{}, {}]", format_ratio(ratio->estimate), format_ratio(ratio->interval->low),
                      format_ratio(ratio->interval->high));
 }
@@ -96,22 +102,27 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
   }
 
   std::vector<Row> rows = {head};
+  Shown shown{.ratios = pair.has_value(), .cpu = true};
   for (const Case& point : points.all()) {
     std::string label = fmt::format("{} {} {}", to_string(point.suite), format_exact_size(point.size_bytes),
                                     distinction(point, points.all()));
+    shown.cpu_pct |= times_messages(point.suite);
     for (const Line& line : lines_of(point.suite)) {
       Row row = {std::exchange(label, ""), line.heading};
       for (const Path path : paths) row.push_back(line.cell(points.at(point, path)));
-      if (pair)
-        row.push_back(
-            ratio_cell(points.at(point, pair->path), points.at(point, pair->reference), line.metric));
+      if (pair) {
+        const auto ratio = measure::paired_ratio(values_of(points.at(point, pair->path), line.metric),
+                                                 values_of(points.at(point, pair->reference), line.metric));
+        shown.no_interval |= ratio && says_nothing(*ratio);
+        row.push_back(ratio_cell(ratio));
+      }
       rows.push_back(std::move(row));
     }
   }
   std::string text = table_head(document, options) + '\n';
   if (rows.size() > 1) text += align_rows(rows, alignment);
   if (pair && !is_functional(document.fabric.kind)) text += crossover_text(points, *pair, options.width);
-  return text + table_foot(document, options);
+  return text + table_foot(document, shown, options);
 }
 
 }  // namespace gdrbench

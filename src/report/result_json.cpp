@@ -2,6 +2,7 @@
 
 #include "gdrbench/report.hpp"
 #include "gdrbench/version.hpp"
+#include "path/layout.hpp"
 #include "report/comparison.hpp"
 #include "report/figures.hpp"
 #include "report/local_json.hpp"
@@ -109,7 +110,7 @@ Json case_json(const CaseResult& result) {
           {"direction", to_string(c.direction)},
           {"staging", staging},
           {"load", to_string(c.load)},
-          {"footprint_bytes", times_messages(c.suite) ? c.size_bytes : c.footprint_bytes},
+          {"footprint_bytes", path::layout_of(c).bytes()},
           {"proof", result.proof},
           {"repetitions", repetitions}};
 }

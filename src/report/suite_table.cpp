@@ -71,6 +71,17 @@ std::string block(const ResultDocument& document, Suite suite, std::span<const C
   return '\n' + align_rows(rows, alignment);
 }
 
+Shown shown_by(std::span<const Case> all) {
+  Shown shown;
+  for (const Case& c : all) {
+    shown.extremes |= times_messages(c.suite);
+    shown.cpu |= c.suite != Suite::overlap;
+    shown.cpu_pct |= times_messages(c.suite);
+    shown.losses |= c.load != Load::none;
+  }
+  return shown;
+}
+
 }  // namespace
 
 std::string suite_table(const ResultDocument& document, const TableOptions& options) {
@@ -80,7 +91,7 @@ std::string suite_table(const ResultDocument& document, const TableOptions& opti
   std::string text = table_head(document, options);
   for (const auto& [suite, name] : EnumNames<Suite>::names)
     text += suite == Suite::overlap ? overlap_block(document, all) : block(document, suite, all);
-  return text + table_foot(document, options);
+  return text + table_foot(document, shown_by(all), options);
 }
 
 }  // namespace gdrbench

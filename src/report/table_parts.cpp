@@ -209,7 +209,7 @@ std::string table_head(const ResultDocument& document, const TableOptions& optio
               {.separator = " · ", .indent = 2, .width = options.width});
 }
 
-std::string table_foot(const ResultDocument& document, const TableOptions& options) {
+std::string table_foot(const ResultDocument& document, const Shown& shown, const TableOptions& options) {
   std::string text;
   const auto paragraph = [&](const std::string& lead, const std::string& body) {
     text += wrap(lead, words(body), {.indent = display_width(lead), .width = options.width});
@@ -218,14 +218,20 @@ std::string table_foot(const ResultDocument& document, const TableOptions& optio
                                     [](const CaseResult& result) { return !result.repetitions.empty(); });
   if (measured) {
     text += '\n';
-    paragraph("",
-              "Medians of the repetitions; min and max are over all of them, ratios are geometric means over "
-              "pairs. CPU: initiator + responder, user and system time; % is of one core.");
-    const bool worked =
-        std::any_of(document.cases.begin(), document.cases.end(),
-                    [](const CaseResult& result) { return result.test_case.load != Load::none; });
-    if (worked)
-      paragraph("", "GPU work loss: initiator + responder, in percent of what each did without a transfer.");
+    paragraph("", fmt::format("Medians of the repetitions{}{}.",
+                              shown.extremes ? "; min and max are over all of them" : "",
+                              shown.ratios ? "; ratios are geometric means over pairs" : ""));
+    if (shown.no_interval)
+      paragraph(
+          "[–]: ",
+          "an interval wider than a factor of 100 either way; raise --benchmark_repetitions to narrow it.");
+    if (shown.cpu)
+      paragraph("CPU: ", fmt::format("initiator + responder, user and system time{}.",
+                                     shown.cpu_pct ? "; % is of one core" : ""));
+    if (shown.losses) {
+      paragraph("loss %: ", "a geometric mean over pairs of repetitions, with and without the GPU work.");
+      paragraph("GPU work loss: ", "initiator + responder, in percent of what each did without a transfer.");
+    }
   } else {
     text += "no results\n";
   }

@@ -13,9 +13,19 @@ namespace gdrbench::report {
 /// Title, fabric with its mark when it gives no performance figures, memory, completion, peer.
 std::string table_head(const ResultDocument& document, const TableOptions& options);
 
-/// How the CPU figures are meant, skipped paths with their reasons, whether the run is incomplete, and last
-/// the number of repetitions and the result file.
-std::string table_foot(const ResultDocument& document, const TableOptions& options);
+/// What a table shows that has to be explained below it.
+struct Shown {
+  bool extremes = false;  ///< min and max
+  bool ratios = false;
+  bool no_interval = false;  ///< "[–]" for an interval that says nothing
+  bool cpu = false;
+  bool cpu_pct = false;
+  bool losses = false;  ///< of transfers and of GPU work
+};
+
+/// How the figures are meant that the table shows, skipped paths with their reasons, whether the run is
+/// incomplete, and last the number of repetitions and the result file.
+std::string table_foot(const ResultDocument& document, const Shown& shown, const TableOptions& options);
 
 /// What tells the case from the others of its suite besides path and size ("write reverse"): the op always,
 /// the rest only where the cases differ in it.

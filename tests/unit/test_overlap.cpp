@@ -70,6 +70,19 @@ tcp      write forward  1 MiB   2.00 GB/s
 )"));
 }
 
+TEST(OverlapTable, explains_its_losses_and_no_column_of_other_tables) {
+  ResultDocument document = overlapping();
+  std::string table = suite_table(document, {});
+  EXPECT_THAT(table, HasSubstr("loss %: a geometric mean over pairs of repetitions"));
+  EXPECT_THAT(table, HasSubstr("GPU work loss: initiator + responder"));
+  for (const char* other : {"CPU", "of one core", "min and max", "ratios"})
+    EXPECT_THAT(table, Not(HasSubstr(other)));
+  document.cases = {overlap_case(Path::tcp, Load::none, {2e9})};
+  table = suite_table(document, {});
+  EXPECT_THAT(table, HasSubstr("Medians of the repetitions.\n"));
+  EXPECT_THAT(table, Not(HasSubstr("loss")));
+}
+
 TEST(OverlapTable, is_left_out_without_cases_of_its_suite) {
   EXPECT_EQ(overlap_block(sample::three_paths(), {}), "");
 }

@@ -180,6 +180,24 @@ TEST(ResultJson, is_functional_where_software_stands_in_for_the_nic) {
   }
 }
 
+TEST(ResultJson, footprint_is_the_memory_used_and_not_the_one_asked_for) {
+  const auto footprint = [](Case c) {
+    ResultDocument document;
+    document.cases.resize(1);
+    document.cases[0].test_case = c;
+    return to_json(document)["gdrbench"]["cases"][0]["footprint_bytes"].get<std::uint64_t>();
+  };
+  Case c{.suite = Suite::bandwidth, .size_bytes = 1 << 20, .queue_pairs = 4, .footprint_bytes = 1 << 20};
+  EXPECT_EQ(footprint(c), 4U << 20) << "one message on each queue pair";
+  c.footprint_bytes = 64 << 20;
+  EXPECT_EQ(footprint(c), 64U << 20);
+  c.size_bytes = 8;
+  EXPECT_EQ(footprint(c), 4U * 4096 * 64) << "4096 messages on each, on cache lines of their own";
+  c.suite = Suite::latency;
+  c.queue_pairs = 1;
+  EXPECT_EQ(footprint(c), 64U) << "one slot";
+}
+
 /// Runs scripts/check-result on the document.
 class CheckedResult : public ResultFile {
  protected:

@@ -64,7 +64,7 @@ latency 8 B send               p50             41.0 µs        31.0 µs        2
 bandwidth 4 MiB write forward  rate          1.10 GB/s      2.10 GB/s      3.20 GB/s  1.51 [1.47, 1.54]
                                CPU s/GB  0.909 + 0.909  0.238 + 0.238  0.078 + 0.078  0.33 [0.32, 0.34]
 
-Medians of the repetitions; min and max are over all of them, ratios are geometric means over pairs.
+Medians of the repetitions; ratios are geometric means over pairs.
 CPU: initiator + responder, user and system time; % is of one core.
 3 repetitions · result file out.json
 )");
@@ -140,6 +140,38 @@ TEST(ComparisonTable, names_the_direction_of_bandwidth_alone) {
   EXPECT_THAT(table, HasSubstr("latency 8 B send  "));
 }
 
+TEST(ComparisonTable, shows_no_interval_that_says_nothing_and_tells_why) {
+  ResultDocument document = sample::three_paths();
+  const auto unknown = "[–]: an interval wider than a factor of 100 either way";
+  EXPECT_THAT(comparison_table(document, options), Not(HasSubstr(unknown)));
+  document.cases = {sample::bandwidth_case(Path::rdma, 4096, {1e9, 1e9}),
+                    sample::bandwidth_case(Path::gdr, 4096, {1e9, 4e9})};
+  const std::string table = comparison_table(document, options);
+  EXPECT_THAT(table, HasSubstr("2.50 GB/s  2.00 [–]\n")) << table;
+  EXPECT_THAT(table, HasSubstr(unknown));
+  EXPECT_THAT(table, HasSubstr("--benchmark_repetitions"));
+  EXPECT_GT(to_json(document)["gdrbench"]["comparison"]["points"][0]["ratios"]["gdr/rdma"]["high"], 1000)
+      << "the file keeps it";
+}
+
+TEST(Tables, explain_only_the_columns_that_they_have) {
+  ResultDocument document = sample::three_paths();
+  const auto lone = [&](std::size_t number) {
+    ResultDocument one = document;
+    one.cases = {document.cases[number]};
+    return one;
+  };
+  const std::string latency = suite_table(lone(0), {}), bandwidth = suite_table(lone(3), {});
+  EXPECT_THAT(latency, HasSubstr("min and max are over all"));
+  EXPECT_THAT(latency, HasSubstr("% is of one core"));
+  EXPECT_THAT(bandwidth, Not(HasSubstr("min and max")));
+  EXPECT_THAT(bandwidth, Not(HasSubstr("of one core")));
+  EXPECT_THAT(bandwidth, HasSubstr("CPU: initiator + responder"));
+  for (const std::string& table : {latency, bandwidth, comparison_table(lone(0), {})})
+    EXPECT_THAT(table, Not(HasSubstr("ratios"))) << table;
+  EXPECT_THAT(comparison_table(document, {}), Not(HasSubstr("min and max")));
+}
+
 TEST(Tables, say_what_the_cases_share_that_is_no_default) {
   ResultDocument document = sample::three_paths();
   EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("depth")));
@@ -174,7 +206,7 @@ tcp      send  4 KiB  3.00 µs  1.50 ms  2.70 ms  2.97 ms  3.00 ms  3.00 ms  100
 bandwidth                   size      rate   Msg/s       CPU s/GB
 tcp        write forward  64 KiB  950 MB/s  14.5 k  0.526 + 0.526
 
-Medians of the repetitions; min and max are over all of them, ratios are geometric means over pairs.
+Medians of the repetitions; min and max are over all of them.
 CPU: initiator + responder, user and system time; % is of one core.
 3 repetitions
 )");
