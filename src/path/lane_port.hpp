@@ -72,7 +72,9 @@ class LanePort {
   void control_completed() { ++control_done_; }
 
   /// What the peer said cannot be; nothing of it is used.
-  void distrust() { fail("the other end broke the protocol of the staged path"); }
+  void distrust() {
+    fail("the other end broke the protocol of the staged path, or bytes were changed on the way");
+  }
   const std::string& failure() const { return failure_; }
 
   const BounceLayout slots;

@@ -160,7 +160,8 @@ std::string pairs_text(const Machine& machine, std::size_t width) {
              : fmt::format("NIC{} {} port {}{}", pair.nic, shown(port.device), port.number,
                            port.is_active() ? "" : " (" + shown(port.state, "state unknown") + ")"),
          std::string(to_string(pair.distance)),
-         pair.bytes_per_second > 0 ? format_rate(pair.bytes_per_second) : "–", "cores " + shown(pair.cores),
+         pair.bytes_per_second > 0 ? format_rate(pair.bytes_per_second) : "unknown",
+         "cores " + shown(pair.cores),
          least ? fmt::format("narrowest link {} {}", least->address, to_string(least->link)) : ""});
   }
   if (rows.empty()) return "";

@@ -19,7 +19,12 @@ RdmaPort best_port(const Nic& nic) {
   return best == nic.ports.end() ? RdmaPort{} : *best;
 }
 
-// What two NICs are told apart by; the less the better.
+bool is_of(const Nic& nic, const Hop& hop) {
+  return std::any_of(nic.pci.hops.begin(), nic.pci.hops.end(),
+                     [&](const Hop& own) { return own.address == hop.address; });
+}
+
+// What two NICs are told apart by; the less the better, so that an unknown rate comes after all others.
 auto rank(const BestPair& pair) {
   return std::make_tuple(pair.port.device.empty(), pair.distance, -pair.bytes_per_second,
                          !pair.port.is_active());
@@ -49,10 +54,15 @@ std::vector<BestPair> equal_choices(const Machine& machine, std::size_t gpu) {
 
 double pair_bytes_per_second(const Gpu& gpu, const Nic& nic, const RdmaPort& port) {
   double least = port.bytes_per_second;
-  for (const Hop& hop : hops_between(gpu.pci.hops, nic.pci.hops))
-    if (const double rate = most_bytes_per_second(hop.link); rate > 0 && (least == 0 || rate < least))
-      least = rate;
-  return least;
+  bool nic_is_known = least > 0;
+  for (const Hop& hop : hops_between(gpu.pci.hops, nic.pci.hops)) {
+    const double rate = most_bytes_per_second(hop.link);
+    if (rate == 0) continue;
+    nic_is_known |= is_of(nic, hop);
+    if (least == 0 || rate < least) least = rate;
+  }
+  // The GPU's own link would promise for a NIC what nobody has seen of it.
+  return nic_is_known ? least : 0;
 }
 
 std::vector<BestPair> best_pairs(const Machine& machine) {

@@ -13,7 +13,7 @@ struct BestPair {
   std::size_t gpu = 0, nic = 0;  ///< places in Machine::gpus and Machine::nics
   RdmaPort port;                 ///< the NIC's best; without a device where no NIC is an RDMA device
   PciDistance distance = PciDistance::unknown;
-  double bytes_per_second = 0;  ///< the less of the port's rate and of the PCIe path at most; 0: unknown
+  double bytes_per_second = 0;  ///< see pair_bytes_per_second
   std::string cores;            ///< next to both, else to the NIC, else to the GPU
 };
 
@@ -21,7 +21,8 @@ struct BestPair {
 /// the shortest distance, the highest rate, an active port, and of equals the one that the fewest GPUs have.
 std::vector<BestPair> best_pairs(const Machine& machine);
 
-/// What the pair's PCIe links and the port carry: see BestPair.
+/// The least of the port's rate and of what the PCIe links between the two carry at most, as far as they are
+/// known. 0, unknown, where neither the port's rate nor a link on the NIC's side of the path is.
 double pair_bytes_per_second(const Gpu& gpu, const Nic& nic, const RdmaPort& port);
 
 }  // namespace gdrbench::topology

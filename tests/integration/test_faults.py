@@ -13,10 +13,10 @@ RETRIES_EXCEEDED = r"initiator: IBV_WC_RETRY_EXC_ERR \(12\), vendor error 0x0: "
 
 @unittest.skipUnless(SOFTVERBS, "this build has no softverbs")
 class Faults(TestCase):
-    def measure(self, faults, *flags, suite="latency"):
+    def measure(self, faults, *flags, suite="latency", path="gdr", size=4096):
         """The outcome of a client of a server that has no faults."""
         server = self.serve("--fabric", "softverbs")
-        outcome = self.run_program(suite, server.address, "--fabric", "softverbs", "--paths", "gdr", "--sizes", 4096,
+        outcome = self.run_program(suite, server.address, "--fabric", "softverbs", "--paths", path, "--sizes", size,
                                    "--memory", "host", "--out", self.folder / "result.json", *QUICK, *flags,
                                    faults=faults)
         self.assert_serves(server)
@@ -28,6 +28,18 @@ class Faults(TestCase):
                 with self.subTest(suite=suite, op=op):
                     self.assert_ends(self.measure("corrupt=1-", "--op", op, suite=suite), FAILED,
                                      r"gdr/.*wrong byte in (warm-up )?message \d+ of \d+, slot \d+, byte \d+: expected 0x")
+
+    def test_a_changed_byte_of_a_staged_payload_fails_the_verification(self):
+        for size in (8, 64 << 10):
+            for op in ("send", "write_imm"):
+                with self.subTest(size=size, op=op):
+                    outcome = self.measure("corrupt=1-", "--op", op, "--staging", "plain", path="rdma", size=size)
+                    self.assert_ends(outcome, FAILED, r"rdma/.*wrong byte in (warm-up )?message \d+ of \d+, slot \d+, ")
+
+    def test_a_changed_message_that_steers_a_staged_path_may_be_the_wire_s_doing(self):
+        # A staged read begins with a message that asks for the data.
+        self.assert_ends(self.measure("corrupt=1-", "--op", "read", path="rdma"), FAILED,
+                         "broke the protocol of the staged path, or bytes were changed on the way")
 
     def test_a_lost_message_is_sent_again(self):
         # The second message, twice: its timeout passes each time, 4.096 µs << 18. No upper bound: that would be the machine's.

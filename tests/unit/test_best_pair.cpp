@@ -72,6 +72,35 @@ TEST(BestPair, counts_a_narrow_pcie_link_against_a_fast_port) {
   EXPECT_THAT(devices(machine), ElementsAre("wide"));
 }
 
+// As virtual machines have them.
+Nic nic_without_rates(PciFunction pci, const std::string& device) {
+  for (Hop& hop : pci.hops) hop.link = {};
+  return nic(pci, device, 0);
+}
+
+TEST(BestPair, promises_no_rate_of_a_nic_of_which_none_is_known) {
+  Machine machine;
+  machine.gpus = {{below("17", 0, 0, "0-3")}};
+  machine.nics = {nic_without_rates(below("17", 1, 0, "0-3"), "unknown")};
+  EXPECT_EQ(best_pairs(machine).front().bytes_per_second, 0);
+  machine.nics[0].ports.clear();
+  EXPECT_EQ(best_pairs(machine).front().bytes_per_second, 0);
+  machine.nics[0].pci.hops.back().link = {.most_transfers_per_second = 16e9, .most_lanes = 8};
+  EXPECT_EQ(best_pairs(machine).front().bytes_per_second, link_bytes_per_second(16e9, 8));
+}
+
+TEST(BestPair, is_no_nic_of_unknown_rate_where_one_that_is_as_near_has_a_rate) {
+  Machine machine;
+  machine.gpus = {{below("17", 0, 0, "0-3")}};
+  machine.nics = {nic_without_rates(below("17", 1, 0, "0-3"), "unknown"),
+                  nic(below("17", 2, 0, "0-3"), "slow", 10)};
+  EXPECT_THAT(devices(machine), ElementsAre("slow"));
+  machine.nics = {nic_without_rates(below("17", 1, 0, "0-3"), "unknown"),
+                  nic(below("17", 2, 0, "0-3"), "narrow", 0)};
+  machine.nics[1].pci.hops.back().link.most_lanes = 1;
+  EXPECT_THAT(devices(machine), ElementsAre("narrow"));
+}
+
 TEST(BestPair, has_an_active_port_before_one_that_is_down) {
   Machine machine;
   machine.gpus = {{below("17", 0, 0, "0-3")}};

@@ -93,6 +93,18 @@ TEST_F(TopologyReport, says_which_best_port_is_down) {
   EXPECT_THAT(topology_text(read(made), ""), HasSubstr("mlx5_1 port 1 (DOWN)"));
 }
 
+TEST_F(TopologyReport, promises_no_rate_of_a_nic_of_which_none_is_known) {
+  machines::Machine made = machines::plain();
+  made.add_gpu({"pci0000:00", "0000:00:05.0"}, 0);
+  made.add_function({.way = {"pci0000:00", "0000:00:03.0"},
+                     .config = {.vendor = 0x1af4, .device = 0x1041, .class_code = 0x020000},
+                     .driver = "virtio-pci",
+                     .link_speed = "Unknown"});
+  const topology::Machine machine = read(made);
+  EXPECT_THAT(topology_text(machine, ""), HasSubstr("GPU0  NIC0 (no RDMA device)  PHB  unknown  cores"));
+  EXPECT_TRUE(topology_json(machine, "").at("best_pairs").at(0).at("bytes_per_second").is_null());
+}
+
 TEST_F(TopologyReport, keeps_to_the_width_of_the_terminal) {
   machines::Machine made = machines::large();
   made.train_link("0000:bb:00.0", "16.0 GT/s PCIe", 8);

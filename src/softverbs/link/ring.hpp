@@ -30,6 +30,9 @@ struct RingSpans {
     if (!first.empty()) std::memcpy(first.data(), from, first.size());
     if (!second.empty()) std::memcpy(second.data(), from + first.size(), second.size());
   }
+  std::byte& operator[](std::size_t place) const {
+    return place < first.size() ? first[place] : second[place - first.size()];
+  }
 };
 
 /// The end that writes. Not thread-safe.

@@ -89,7 +89,7 @@ Datagrams::Outcome send(QueuePair& queue_pair, SendWork& work) {
       // Checked before; a region that went away since leaves what was in the ring.
       static_cast<void>(queue_pair.list_of(work).gather(0, place));
     }
-    if (work.corrupt && work.length > 0) place.first[0] ^= std::byte{1};
+    if (work.corrupt && work.length > 0) place[work.corrupt_byte()] ^= corrupt_bit;
   };
   return queue_pair.nic->datagrams().add(work.destination.grh.sgid_index, work.destination.grh.dgid,
                                          header_of(queue_pair, work), fill);

@@ -13,9 +13,10 @@ namespace gdrbench::softverbs {
 
 /// What goes wrong with a message as it leaves the requester.
 struct PayloadFault {
-  bool corrupt = false;  ///< one bit of the payload changes on the way (of an empty payload: nothing)
-  bool drop = false;     ///< it is lost; the requester's timeout finds out
-  bool cut = false;      ///< the connection to the peer breaks here
+  bool corrupt =
+      false;          ///< one bit in the middle of the payload changes on the way (of an empty one: nothing)
+  bool drop = false;  ///< it is lost; the requester's timeout finds out
+  bool cut = false;   ///< the connection to the peer breaks here
   std::chrono::microseconds delay{0};
 };
 

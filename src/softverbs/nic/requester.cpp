@@ -278,7 +278,10 @@ bool Requester::send_frames(SendWork& work) {
       work.begun = true;
       return false;
     }
-    if (work.corrupt && work.moved == 0 && bytes > 0) place.first[0] ^= std::byte{1};
+    // Of an empty message nothing is there to change.
+    if (const std::uint64_t changed = work.corrupt_byte();
+        work.corrupt && work.moved <= changed && changed < work.moved + bytes)
+      place[changed - work.moved] ^= corrupt_bit;
     work.moved += bytes;
     link_->flush();
   } while (work.moved < work.length);

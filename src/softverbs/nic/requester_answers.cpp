@@ -142,11 +142,11 @@ bool Requester::handle_read_reference(const FrameHeader& answer, SendWork& work,
 
 void Requester::complete_read(SendWork& work) {
   if (work.corrupt && work.length > 0) {
-    std::byte first{};
-    const RingSpans place{std::span(&first, 1), {}};
-    static_cast<void>(qp_.list_of(work).gather(0, place));
-    first ^= std::byte{1};
-    static_cast<void>(qp_.list_of(work).scatter(0, {.payload = place}, 0, 1));
+    std::byte changed{};
+    const RingSpans place{std::span(&changed, 1), {}};
+    static_cast<void>(qp_.list_of(work).gather(work.corrupt_byte(), place));
+    changed ^= corrupt_bit;
+    static_cast<void>(qp_.list_of(work).scatter(work.corrupt_byte(), {.payload = place}, 0, 1));
   }
   work.done = true;
   complete_front();

@@ -42,7 +42,13 @@ struct SendWork {
     return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
            opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
   }
+  /// The byte that `corrupt` changes: in the middle, since many programs begin a message with a header of
+  /// their own, and payload is what they verify.
+  std::uint64_t corrupt_byte() const { return length / 2; }
 };
+/// A high one: of a small counter, it makes a number that cannot be, where a low one may make an old one, for
+/// whose successor a program waits.
+constexpr std::byte corrupt_bit{0x80};
 
 /// Work requests in the order of posting, in place; some may be staged and not yet posted (ibv_wr_start …
 /// ibv_wr_complete). Not thread-safe.
