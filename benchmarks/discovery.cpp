@@ -196,7 +196,7 @@ Discovery discover(Session& session, const json& this_end, const MeasureOptions&
   if (wants_load && std::count(options.suites.begin(), options.suites.end(), Suite::overlap) > 0)
     for (const Path path : found.paths)
       if (const std::string reason = no_load_reason(path, found.memory); !reason.empty())
-        found.skipped.push_back({path, reason});
+        found.load_skipped.push_back({path, reason});
   if (found.paths.empty())
     throw Unavailable("none of the paths asked for can run: " + found.skipped.front().reason);
   return found;

@@ -20,6 +20,7 @@ struct Discovery {
   int gpu = 0, peer_gpu = 0;
   std::vector<Path> paths;  ///< those that run, in the order asked for
   std::vector<SkippedPath> skipped;
+  std::vector<SkippedPath> load_skipped;  ///< those that run, but without the load that was asked for
 };
 
 /// Finds the devices, and tries every path that was asked for by opening a small case over it: nothing is

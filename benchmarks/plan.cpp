@@ -61,8 +61,8 @@ Case make_case(const MeasureOptions& options, const Discovery& discovery) {
 std::string no_load_reason(Path path, MemoryKind memory) {
   if (is_baseline(path)) return "no GPU works beside it: its payload is in host memory";
   if (memory == MemoryKind::host)
-    return "measured without a load only: overlap needs GPU memory on both ends, and the payload is in host "
-           "memory";
+    return "overlap needs GPU memory on both ends, and the payload is in host memory: measured without a "
+           "load only";
   return "";
 }
 

@@ -78,6 +78,7 @@ struct ResultDocument {
   nlohmann::json responder = nlohmann::json::object();  ///< Session::peer()
   std::vector<CaseResult> cases;
   std::vector<SkippedPath> skipped;
+  std::vector<SkippedPath> load_skipped;  ///< paths that ran, but without the load that was asked for
   std::vector<LocalResult> local;
   std::vector<LocalSkipped> local_skipped;
   std::vector<LocalCrossover> local_crossovers;

@@ -47,11 +47,16 @@ ConnectOptions connect_options(const MeasureFlags& flags, const std::optional<Lo
 std::exception_ptr shortfall(const ResultDocument& document, const benchmarks::Discovery& found,
                              const benchmarks::MeasureOptions& options) {
   const auto& skipped = document.skipped;
-  const auto required = std::find_if(skipped.begin(), skipped.end(), [&](const SkippedPath& path) {
+  const auto is_required = [&](const SkippedPath& path) {
     return std::find(options.required.begin(), options.required.end(), path.path) != options.required.end();
-  });
-  if (required != skipped.end())
+  };
+  if (const auto required = std::find_if(skipped.begin(), skipped.end(), is_required);
+      required != skipped.end())
     return std::make_exception_ptr(Unavailable(fmt::format("--require {}: this path could not run: {}",
+                                                           to_string(required->path), required->reason)));
+  const auto& idle = document.load_skipped;
+  if (const auto required = std::find_if(idle.begin(), idle.end(), is_required); required != idle.end())
+    return std::make_exception_ptr(Unavailable(fmt::format("--require {}: this path ran without a load: {}",
                                                            to_string(required->path), required->reason)));
   if (!document.cases.empty() || !document.complete) return nullptr;
   if (skipped.size() > found.skipped.size())
@@ -116,6 +121,7 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
   const benchmarks::Discovery found = benchmarks::discover(session, document.initiator, options);
   document.fabric = found.fabric;
   document.skipped = found.skipped;
+  document.load_skipped = found.load_skipped;
 
   benchmarks::CampaignOutcome outcome;
   {

@@ -12,6 +12,8 @@
 #include "cli/fabric.hpp"
 #include "cli/key.hpp"
 #include "cli/output.hpp"
+#include "gdrbench/case.hpp"
+#include "gdrbench/error.hpp"
 #include "gdrbench/session.hpp"
 #include "gdrbench/size.hpp"
 
@@ -56,6 +58,14 @@ std::string greeting(const Flags& flags, const std::string& key, bool fresh_key,
 }
 
 int serve(const Flags& flags, const Invocation& invocation) {
+  // With --bind, the other commands choose cores.
+  for (const auto& [by, word] : EnumNames<BindBy>::names)
+    if (flags.bind == word)
+      throw UsageError(fmt::format(
+          "serve --bind {}: --bind of serve is the address to listen on, and the client chooses the "
+          "cores of both ends (gdrbench compare HOST --bind {}); give an address of this node, or 0.0.0.0 "
+          "for all of them",
+          word, word));
   ServeOptions options;
   options.bind = flags.bind;
   options.port = flags.port;
@@ -90,7 +100,8 @@ void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation) {
   CLI::App* command = app.add_subcommand("serve", "Answer on this node, one client after another");
   command
       ->add_option("--bind", flags->bind,
-                   "Address to listen on; on any but a loopback address clients need a key, unless --no-key")
+                   "Address to listen on; on any but a loopback address clients need a key, unless --no-key "
+                   "(the client's --bind, of cores, holds for both ends)")
       ->capture_default_str();
   command->add_option("--port", flags->port, "TCP port; 0 takes a free one")
       ->check(CLI::Range(0, 65535))

@@ -162,14 +162,18 @@ Json comparison_json(const report::Comparison& comparison) {
   return {{"points", points}, {"crossovers", crossovers}};
 }
 
+Json skipped_json(const std::vector<SkippedPath>& skipped) {
+  Json json = Json::array();
+  for (const SkippedPath& path : skipped)
+    json.push_back({{"path", to_string(path.path)}, {"reason", path.reason}});
+  return json;
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const ResultDocument& document) {
   Json cases = Json::array();
   for (const CaseResult& result : document.cases) cases.push_back(case_json(result));
-  Json skipped = Json::array();
-  for (const SkippedPath& path : document.skipped)
-    skipped.push_back({{"path", to_string(path.path)}, {"reason", path.reason}});
 
   Json own;
   own["schema"] = schema;
@@ -180,7 +184,8 @@ nlohmann::ordered_json to_json(const ResultDocument& document) {
   own["functional"] = is_functional(document.fabric.kind);
   own["ends"] = {{"initiator", document.initiator}, {"responder", document.responder}};
   own["cases"] = std::move(cases);
-  own["skipped"] = std::move(skipped);
+  own["skipped"] = skipped_json(document.skipped);
+  if (!document.load_skipped.empty()) own["load_skipped"] = skipped_json(document.load_skipped);
   report::add_local(own, document);
   own["comparison"] = comparison_json(report::compare(report::Points(document)));
   own["complete"] = document.complete;

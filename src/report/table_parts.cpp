@@ -195,6 +195,21 @@ std::string auto_staging_text(const ResultDocument& document) {
   return fmt::format("{}", fmt::join(choices, " · "));
 }
 
+// Paths that share a reason share a paragraph: "rdma, gdr" and the reason.
+std::vector<std::pair<std::string, std::string>> by_reason(const std::vector<SkippedPath>& skipped) {
+  std::vector<std::pair<std::string, std::string>> reasons;
+  for (const SkippedPath& one : skipped) {
+    const auto same = std::find_if(reasons.begin(), reasons.end(),
+                                   [&](const auto& known) { return known.second == one.reason; });
+    if (same == reasons.end()) {
+      reasons.emplace_back(to_string(one.path), one.reason);
+    } else {
+      same->first += fmt::format(", {}", to_string(one.path));
+    }
+  }
+  return reasons;
+}
+
 }  // namespace
 
 std::string table_head(const ResultDocument& document, const TableOptions& options) {
@@ -236,18 +251,9 @@ std::string table_foot(const ResultDocument& document, const Shown& shown, const
     text += "no results\n";
   }
 
-  // Paths that share a reason share a paragraph.
-  std::vector<std::pair<std::string, std::string>> skipped;
-  for (const SkippedPath& one : document.skipped) {
-    const auto same = std::find_if(skipped.begin(), skipped.end(),
-                                   [&](const auto& known) { return known.second == one.reason; });
-    if (same == skipped.end()) {
-      skipped.emplace_back(to_string(one.path), one.reason);
-    } else {
-      same->first += fmt::format(", {}", to_string(one.path));
-    }
-  }
-  for (const auto& [paths, reason] : skipped) paragraph(paths + " skipped: ", reason);
+  for (const auto& [paths, reason] : by_reason(document.skipped)) paragraph(paths + " skipped: ", reason);
+  for (const auto& [paths, reason] : by_reason(document.load_skipped))
+    paragraph(fmt::format("load skipped beside {}: ", paths), reason);
 
   if (const std::string chosen = auto_staging_text(document); !chosen.empty())
     paragraph("staging auto: ", chosen);

@@ -87,13 +87,17 @@ class Overlap(TestCase):
             self.assertIsNone(case["repetitions"][0]["load"])
             self.assertGreater(case["repetitions"][0]["bytes_per_second"], 0)
         self.assertRegex(outcome.out, r"(?m)^overlap +size +rate alone$")
-        reasons = {skipped["path"]: skipped["reason"] for skipped in own["skipped"]}
+        self.assertEqual([], own["skipped"], "every path ran")
+        self.assertNotRegex(outcome.out, r"(?m)^[a-z_, ]*tcp[a-z_, ]* skipped: ")
+        self.assertRegex(outcome.out, r"(?m)^load skipped beside tcp: ")
+        reasons = {skipped["path"]: skipped["reason"] for skipped in own["load_skipped"]}
         self.assertIn("overlap needs GPU memory on both ends", reasons["tcp"])
         self.assertIn("its payload is in host memory", reasons["tcp_wire"])
 
     def test_that_no_load_was_asked_for_needs_no_reason(self):
         _, own = self.overlap(*HOST, "--load", "none")
         self.assertEqual([], own["skipped"])
+        self.assertNotIn("load_skipped", own)
         self.assertEqual(4, len(own["cases"]))
 
     def test_a_path_that_must_run_with_a_load_is_an_error_where_it_cannot(self):

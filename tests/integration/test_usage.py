@@ -180,6 +180,11 @@ class Usage(TestCase):
         self.assert_ends(self.run_program("serve", "--port", 0, "--bind", "192.0.2.1", seconds=SOON_S), FAILED,
                          "192.0.2.1", "EADDRNOTAVAIL", "ip address")
 
+    def test_a_word_for_cores_is_no_address_to_serve_on(self):
+        for word in ("auto", "none"):
+            self.refuse("serve", "--port", 0, "--bind", word,
+                        names=[f"serve --bind {word}", "address", "client chooses the cores"])
+
     def test_a_port_that_is_taken_cannot_be_served(self):
         server = self.serve()
         self.assert_ends(self.run_program("serve", "--port", server.port, seconds=SOON_S), FAILED,

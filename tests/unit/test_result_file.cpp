@@ -240,6 +240,7 @@ TEST_F(CheckedResult, what_we_write_fits_the_schema_and_itself) {
   document.cases.resize(2);
   document.cases[1].repetitions.clear();
   document.skipped = {{Path::gdr, "no RDMA device"}};
+  document.load_skipped = {{Path::tcp, "no GPU memory"}};
   document.complete = false;
   document.incomplete_reason = "interrupted";
   outcome = check(to_json(document).dump(2));
