@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "topology/core_set.hpp"
 #include "topology/hwloc_view.hpp"
@@ -71,6 +73,19 @@ void sort_in(Machine& machine, const Root& root, hwloc_topology_t topology, hwlo
   }
 }
 
+// Of /proc/meminfo; 0 where it does not tell.
+std::uint64_t memory_of_machine(const Root& root) {
+  constexpr std::string_view label = "MemTotal:";
+  constexpr std::uint64_t most_kibibytes = std::uint64_t{1} << 50;  // a recorded file may hold anything
+  const std::string text = root.read("proc/meminfo").text;
+  if (!text.starts_with(label)) return 0;
+  const std::size_t digits = text.find_first_not_of(' ', label.size());
+  std::uint64_t kibibytes = 0;
+  if (digits != std::string::npos)
+    std::from_chars(text.data() + digits, text.data() + text.size(), kibibytes);
+  return kibibytes <= most_kibibytes ? kibibytes << 10 : 0;
+}
+
 template <class Device>
 void sort_by_address(std::vector<Device>& devices) {
   std::sort(devices.begin(), devices.end(),
@@ -90,6 +105,10 @@ Machine read_machine(const Root& root) {
     machine.numa_nodes.push_back({.number = static_cast<int>(node->os_index),
                                   .cores = core_list(node->cpuset),
                                   .memory_bytes = node->attr->numanode.local_memory});
+  // Memory that is plugged in later may belong to no node. Nodes that a container may not use count as well.
+  if (hwloc_bitmap_weight(hwloc_topology_get_complete_nodeset(topology.get())) == 1)
+    for (NumaNode& node : machine.numa_nodes)
+      node.memory_bytes = std::max(node.memory_bytes, memory_of_machine(root));
   sort_by_address(machine.gpus);
   sort_by_address(machine.nics);
   sort_by_address(machine.nvmes);

@@ -68,8 +68,8 @@ struct Nvme {
 
 struct NumaNode {
   int number = 0;
-  std::string cores;  ///< logical CPUs, "0-15,32-47"
-  std::uint64_t memory_bytes = 0;
+  std::string cores;               ///< logical CPUs, "0-15,32-47"
+  std::uint64_t memory_bytes = 0;  ///< of a machine's only node all that the machine has
 };
 
 struct Machine {

@@ -123,6 +123,27 @@ TEST_F(MadeMachine, has_every_device_on_its_only_numa_node) {
   EXPECT_EQ(read(made).gpus[0].pci.numa_node, -1) << "of two nodes, either may be meant";
 }
 
+// Memory that was plugged in later belongs to no node.
+TEST_F(MadeMachine, has_all_its_memory_on_its_only_numa_node) {
+  machines::Machine made = machines::virtual_machine();
+  made.tree.file("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal:        5598704 kB");
+  made.tree.file("proc/meminfo", "MemTotal:       263998500 kB\nMemFree:        262595476 kB");
+  EXPECT_EQ(read(made).numa_nodes.at(0).memory_bytes, std::uint64_t{263998500} << 10);
+  for (const char* odd :
+       {"", "MemTotal:", "MemTotal: x kB", "MemTotal: -5 kB", "MemTotal: 99999999999999999999 kB",
+        "MemTotal: 9999999999999999999 kB", "MemTotal:       1 kB"}) {
+    made.tree.file("proc/meminfo", odd);
+    EXPECT_EQ(read(made).numa_nodes.at(0).memory_bytes, std::uint64_t{5598704} << 10) << odd;
+  }
+}
+
+TEST_F(MadeMachine, has_of_several_numa_nodes_each_with_its_own_memory) {
+  machines::Machine made = machines::dgx();
+  made.tree.file("proc/meminfo", "MemTotal:       963998500 kB");
+  for (const NumaNode& node : read(made).numa_nodes)
+    EXPECT_EQ(node.memory_bytes, std::uint64_t{131072000} << 10) << node.number;
+}
+
 TEST_F(MadeMachine, shows_nvme_devices_and_gpus_of_both_classes) {
   machines::Machine made = machines::dgx();
   machines::add_nvme(made, {"pci0000:17", "0000:17:05.0", "0000:20:00.0"}, 0, "nvme0n1");
