@@ -20,6 +20,12 @@ constexpr std::uint32_t vga_controller = 0x0300, display_controller_3d = 0x0302;
 constexpr std::uint32_t network_controller = 0x02;
 constexpr std::uint32_t nvm_controller = 0x0108;
 
+// As far as hwloc's tree tells: the only one of the part of the machine that the device is next to.
+int hwloc_node(hwloc_obj_t ancestor) {
+  const hwloc_const_nodeset_t nodes = ancestor->complete_nodeset;
+  return hwloc_bitmap_weight(nodes) == 1 ? hwloc_bitmap_first(nodes) : -1;
+}
+
 PciFunction read_function(const Root& root, hwloc_topology_t topology, hwloc_obj_t object) {
   const hwloc_obj_attr_u::hwloc_pcidev_attr_s& found = object->attr->pcidev;
   PciFunction function;
@@ -33,12 +39,13 @@ PciFunction read_function(const Root& root, hwloc_topology_t topology, hwloc_obj
   if (function.model.empty() && function.vendor == nvidia)
     function.model = driver_model(root, function.address);
   function.driver = root.link_name(folder + "/driver");
-  function.numa_node = numa_node(function.address, root.folder());
+  const hwloc_obj_t ancestor = hwloc_get_non_io_ancestor_obj(topology, object);
+  function.numa_node = root.exists("sys") ? numa_node(function.address, root.folder()) : hwloc_node(ancestor);
   function.way = pci_way(function.address, root.folder());
   for (const std::string& part : function.way)
     if (is_pci_address(part)) function.hops.push_back({part, read_link(root, part)});
   function.link = function.hops.empty() ? read_link(root, function.address) : function.hops.back().link;
-  function.cores = core_list(hwloc_get_non_io_ancestor_obj(topology, object)->cpuset);
+  function.cores = core_list(ancestor->cpuset);
   return function;
 }
 
@@ -98,6 +105,7 @@ Machine read_machine(const Root& root) {
   Machine machine;
   const HwlocTopology topology = load_hwloc(root);
   if (!topology) return machine;
+  machine.has_sysfs = root.exists("sys");
   for (hwloc_obj_t found = nullptr; (found = hwloc_get_next_pcidev(topology.get(), found)) != nullptr;)
     sort_in(machine, root, topology.get(), found);
   for (hwloc_obj_t node = nullptr;
