@@ -45,14 +45,14 @@ std::string block(const std::string& title, const std::vector<Row>& rows, std::s
   return "\n" + paragraph("", title, width) + fold_rows(rows, {.indent = indent, .width = width});
 }
 
-Row function_row(const NamedFunction& named, const std::vector<std::string>& names) {
+Row function_row(const Machine& machine, const NamedFunction& named, const std::vector<std::string>& names) {
   const PciFunction& pci = *named.pci;
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : " ") + session::printable(name);
   return {named.name,
           pci.address,
           pci.model.empty() ? fmt::format("PCI ID {:04x}:{:04x}", pci.vendor, pci.device) : shown(pci.model),
-          pci.driver.empty() ? "no driver" : shown(pci.driver),
+          shown(pci.driver, machine.has_sysfs ? "no driver" : "driver unknown"),
           node_text(pci.numa_node),
           "cores " + shown(pci.cores),
           "link " + to_string(pci.link),
@@ -73,14 +73,15 @@ std::string devices_text(const Machine& machine, const std::vector<NamedFunction
                          std::size_t width) {
   auto named = functions.begin();
   std::vector<Row> gpus, nics, nvmes, ports, software, nodes;
-  for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) gpus.push_back(function_row(*named++, {}));
+  for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu)
+    gpus.push_back(function_row(machine, *named++, {}));
   for (const Nic& nic : machine.nics) {
     std::vector<std::string> names = nic.rdma_devices;
     names.insert(names.end(), nic.netdevs.begin(), nic.netdevs.end());
-    nics.push_back(function_row(*named++, names));
+    nics.push_back(function_row(machine, *named++, names));
     for (Row& row : port_rows(nic.ports)) ports.push_back(std::move(row));
   }
-  for (const Nvme& nvme : machine.nvmes) nvmes.push_back(function_row(*named++, nvme.disks));
+  for (const Nvme& nvme : machine.nvmes) nvmes.push_back(function_row(machine, *named++, nvme.disks));
   for (const SoftwareNic& nic : machine.software_nics)
     for (Row& row : port_rows(nic.ports)) {
       row.insert(row.begin() + 1, nic.kind);
@@ -96,11 +97,12 @@ std::string devices_text(const Machine& machine, const std::vector<NamedFunction
 }
 
 // "pci0000:17 ▸ 17:01.0 32.0 GT/s x16 ▸ …", the CPU's side first.
-std::string paths_text(const std::vector<NamedFunction>& functions, std::size_t width) {
+std::string paths_text(const Machine& machine, const std::vector<NamedFunction>& functions,
+                       std::size_t width) {
   std::string text;
   for (const auto& [name, pci] : functions) {
     if (pci->way.empty()) {
-      text += fmt::format("  {}  hidden\n", name);
+      text += fmt::format("  {}  {}\n", name, machine.has_sysfs ? "hidden" : "unknown");
       continue;
     }
     std::vector<std::string> parts = {pci->way.front()};
@@ -118,7 +120,7 @@ constexpr std::pair<const char*, const char*> legend[] = {
     {"PHB", "a host bridge, which is that of both"},
     {"NODE", "host bridges of one NUMA node; to a node: the device's own"},
     {"SYS", "the link between NUMA nodes; between CPU and GPU of one superchip it is fast"},
-    {"UNKNOWN", "the kernel does not tell, as in virtual machines"}};
+    {"UNKNOWN", "the kernel does not tell, as in virtual machines, or a recording has no sysfs"}};
 
 std::string matrix_text(const Machine& machine, const std::vector<NamedFunction>& functions,
                         std::size_t width) {
@@ -156,7 +158,8 @@ std::string pairs_text(const Machine& machine, std::size_t width) {
     rows.push_back(
         {fmt::format("GPU{}", pair.gpu),
          port.device.empty()
-             ? fmt::format("NIC{} (no RDMA device)", pair.nic)
+             ? fmt::format("NIC{} ({})", pair.nic,
+                           nic.rdma_devices.empty() ? "no RDMA device" : "ports unknown")
              : fmt::format("NIC{} {} port {}{}", pair.nic, shown(port.device), port.number,
                            port.is_active() ? "" : " (" + shown(port.state, "state unknown") + ")"),
          std::string(to_string(pair.distance)),
@@ -181,11 +184,14 @@ std::string absences_text(const Machine& machine, std::size_t width) {
                                                     [](const Nic& nic) { return !nic.rdma_devices.empty(); });
   if (!has_rdma)
     text +=
-        "\n" +
-        paragraph("",
-                  "No RDMA device: the kernel lists none in /sys/class/infiniband. `gdrbench doctor` says "
-                  "why; until then the measuring commands use softverbs, a NIC in software.",
-                  width);
+        "\n" + paragraph("",
+                         machine.has_sysfs
+                             ? "No RDMA device: the kernel lists none in /sys/class/infiniband. `gdrbench "
+                               "doctor` says why; until then the measuring commands use softverbs, a NIC in "
+                               "software."
+                             : "No RDMA device is in hwloc's document. Those in software are in sysfs alone, "
+                               "which this recording lacks.",
+                         width);
   return text;
 }
 
@@ -218,7 +224,7 @@ std::string topology_text(const Machine& machine, const std::string& host, std::
         std::pair(static_cast<std::size_t>(count_cores(machine.cores)), "core")})
     parts.push_back(counted(count, what));
   return wrap("gdrbench topology      ", parts, {.separator = " · ", .indent = 2, .width = width}) +
-         devices_text(machine, functions, width) + paths_text(functions, width) +
+         devices_text(machine, functions, width) + paths_text(machine, functions, width) +
          matrix_text(machine, functions, width) + pairs_text(machine, width) + absences_text(machine, width);
 }
 

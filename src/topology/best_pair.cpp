@@ -25,8 +25,8 @@ bool is_of(const Nic& nic, const Hop& hop) {
 }
 
 // What two NICs are told apart by; the less the better, so that an unknown rate comes after all others.
-auto rank(const BestPair& pair) {
-  return std::make_tuple(pair.port.device.empty(), pair.distance, -pair.bytes_per_second,
+auto rank(const Machine& machine, const BestPair& pair) {
+  return std::make_tuple(machine.nics[pair.nic].rdma_devices.empty(), pair.distance, -pair.bytes_per_second,
                          !pair.port.is_active());
 }
 
@@ -43,8 +43,8 @@ std::vector<BestPair> equal_choices(const Machine& machine, std::size_t gpu) {
                         .distance = distance_between(place_of(own), place_of(other)),
                         .bytes_per_second = pair_bytes_per_second(machine.gpus[gpu], machine.nics[nic], port),
                         .cores = cores_next_to_both(other.cores, own.cores)};
-    if (!best.empty() && rank(best.front()) < rank(pair)) continue;
-    if (!best.empty() && rank(pair) < rank(best.front())) best.clear();
+    if (!best.empty() && rank(machine, best.front()) < rank(machine, pair)) continue;
+    if (!best.empty() && rank(machine, pair) < rank(machine, best.front())) best.clear();
     best.push_back(pair);
   }
   return best;

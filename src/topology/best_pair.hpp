@@ -11,7 +11,7 @@ namespace gdrbench::topology {
 /// A GPU and the NIC that it does best with.
 struct BestPair {
   std::size_t gpu = 0, nic = 0;  ///< places in Machine::gpus and Machine::nics
-  RdmaPort port;                 ///< the NIC's best; without a device where no NIC is an RDMA device
+  RdmaPort port;                 ///< the NIC's best; without a device where it has none, or none is known
   PciDistance distance = PciDistance::unknown;
   double bytes_per_second = 0;  ///< see pair_bytes_per_second
   std::string cores;            ///< next to both, else to the NIC, else to the GPU

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "topology/core_set.hpp"
 #include "topology/hwloc_view.hpp"
@@ -18,6 +20,12 @@ constexpr std::uint32_t vga_controller = 0x0300, display_controller_3d = 0x0302;
 constexpr std::uint32_t network_controller = 0x02;
 constexpr std::uint32_t nvm_controller = 0x0108;
 
+// As far as hwloc's tree tells: the only one of the part of the machine that the device is next to.
+int hwloc_node(hwloc_obj_t ancestor) {
+  const hwloc_const_nodeset_t nodes = ancestor->complete_nodeset;
+  return hwloc_bitmap_weight(nodes) == 1 ? hwloc_bitmap_first(nodes) : -1;
+}
+
 PciFunction read_function(const Root& root, hwloc_topology_t topology, hwloc_obj_t object) {
   const hwloc_obj_attr_u::hwloc_pcidev_attr_s& found = object->attr->pcidev;
   PciFunction function;
@@ -31,12 +39,13 @@ PciFunction read_function(const Root& root, hwloc_topology_t topology, hwloc_obj
   if (function.model.empty() && function.vendor == nvidia)
     function.model = driver_model(root, function.address);
   function.driver = root.link_name(folder + "/driver");
-  function.numa_node = numa_node(function.address, root.folder());
+  const hwloc_obj_t ancestor = hwloc_get_non_io_ancestor_obj(topology, object);
+  function.numa_node = root.exists("sys") ? numa_node(function.address, root.folder()) : hwloc_node(ancestor);
   function.way = pci_way(function.address, root.folder());
   for (const std::string& part : function.way)
     if (is_pci_address(part)) function.hops.push_back({part, read_link(root, part)});
   function.link = function.hops.empty() ? read_link(root, function.address) : function.hops.back().link;
-  function.cores = core_list(hwloc_get_non_io_ancestor_obj(topology, object)->cpuset);
+  function.cores = core_list(ancestor->cpuset);
   return function;
 }
 
@@ -71,6 +80,19 @@ void sort_in(Machine& machine, const Root& root, hwloc_topology_t topology, hwlo
   }
 }
 
+// Of /proc/meminfo; 0 where it does not tell.
+std::uint64_t memory_of_machine(const Root& root) {
+  constexpr std::string_view label = "MemTotal:";
+  constexpr std::uint64_t most_kibibytes = std::uint64_t{1} << 50;  // a recorded file may hold anything
+  const std::string text = root.read("proc/meminfo").text;
+  if (!text.starts_with(label)) return 0;
+  const std::size_t digits = text.find_first_not_of(' ', label.size());
+  std::uint64_t kibibytes = 0;
+  if (digits != std::string::npos)
+    std::from_chars(text.data() + digits, text.data() + text.size(), kibibytes);
+  return kibibytes <= most_kibibytes ? kibibytes << 10 : 0;
+}
+
 template <class Device>
 void sort_by_address(std::vector<Device>& devices) {
   std::sort(devices.begin(), devices.end(),
@@ -83,6 +105,7 @@ Machine read_machine(const Root& root) {
   Machine machine;
   const HwlocTopology topology = load_hwloc(root);
   if (!topology) return machine;
+  machine.has_sysfs = root.exists("sys");
   for (hwloc_obj_t found = nullptr; (found = hwloc_get_next_pcidev(topology.get(), found)) != nullptr;)
     sort_in(machine, root, topology.get(), found);
   for (hwloc_obj_t node = nullptr;
@@ -90,6 +113,10 @@ Machine read_machine(const Root& root) {
     machine.numa_nodes.push_back({.number = static_cast<int>(node->os_index),
                                   .cores = core_list(node->cpuset),
                                   .memory_bytes = node->attr->numanode.local_memory});
+  // Memory that is plugged in later may belong to no node. Nodes that a container may not use count as well.
+  if (hwloc_bitmap_weight(hwloc_topology_get_complete_nodeset(topology.get())) == 1)
+    for (NumaNode& node : machine.numa_nodes)
+      node.memory_bytes = std::max(node.memory_bytes, memory_of_machine(root));
   sort_by_address(machine.gpus);
   sort_by_address(machine.nics);
   sort_by_address(machine.nvmes);

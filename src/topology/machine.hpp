@@ -18,7 +18,7 @@ struct PciFunction {
   std::uint32_t class_code = 0;  ///< 24 bits, 0x030200
   std::uint16_t vendor = 0, device = 0;
   std::string model;             ///< by libpci's list, else by NVIDIA's driver: "NVIDIA H200"; or empty
-  std::string driver;            ///< "nvidia"; empty without one
+  std::string driver;            ///< "nvidia"; empty without one, and without sysfs
   int numa_node = -1;            ///< −1 where the kernel does not tell and there are several
   std::vector<std::string> way;  ///< host bridge "pci0000:b7", the bridges, the function; empty where hidden
   PcieLink link;                 ///< towards the CPU
@@ -68,8 +68,8 @@ struct Nvme {
 
 struct NumaNode {
   int number = 0;
-  std::string cores;  ///< logical CPUs, "0-15,32-47"
-  std::uint64_t memory_bytes = 0;
+  std::string cores;               ///< logical CPUs, "0-15,32-47"
+  std::uint64_t memory_bytes = 0;  ///< of a machine's only node all that the machine has
 };
 
 struct Machine {
@@ -78,7 +78,8 @@ struct Machine {
   std::vector<Nvme> nvmes;  ///< by PCI address
   std::vector<SoftwareNic> software_nics;
   std::vector<NumaNode> numa_nodes;
-  std::string cores;  ///< all logical CPUs that may be used
+  std::string cores;      ///< all logical CPUs that may be used
+  bool has_sysfs = true;  ///< false: nobody tells the functions' drivers, ways, links and ports
 };
 
 /// Found by hwloc, where there is a topology.xml in the root from that, and completed from sysfs. Never

@@ -81,6 +81,19 @@ class MadeMachine(Topology):
         self.assertEqual(["0000:1b:00.0", "0000:bb:00.0"], [gpu["address"] for gpu in document["gpus"]])
         self.assertEqual(["UNKNOWN"], sorted({pair["class"] for pair in document["distances"]}))
 
+    def test_without_sysfs_what_only_it_tells_is_unknown_and_not_absent(self):
+        recorded = self.folder / "recorded"
+        recorded.mkdir()
+        self.show("--snapshot", self.machine("virtual_machine"), "--xml", recorded / "topology.xml")
+        out = self.show("--snapshot", recorded)
+        self.assertRegex(out, r"GPU0 +0000:00:05\.0 .* driver unknown +node 0 +cores 0-3 +link unknown")
+        self.assertRegex(out, r"(?m)^  GPU0 +unknown$")
+        for word in ("no driver", "hidden", "/sys/class/infiniband"):
+            self.assertNotIn(word, out)
+        document = self.document("--snapshot", recorded)
+        self.assertEqual([0, 0], [device["numa_node"] for device in document["gpus"] + document["nics"]])
+        self.assertIsNone(document["gpus"][0]["driver"])
+
     def test_odd_files_end_in_no_crash(self):
         folder = self.machine("dgx")
         for name, content in {"numa_node": b"\xff\n", "current_link_speed": b"1e400 GT/s\n", "class": b"",

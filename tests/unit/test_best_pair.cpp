@@ -135,6 +135,14 @@ TEST(BestPair, prefers_rdma_devices_to_other_nics_and_takes_those_where_there_ar
   EXPECT_THAT(devices(machine), ElementsAre("mlx5_0"));
 }
 
+TEST(BestPair, prefers_rdma_devices_whose_ports_are_unknown_to_other_nics) {
+  Machine machine;
+  machine.gpus = {{below("17", 0, 0, "0-3")}};
+  machine.nics = {{.pci = below("17", 1, 0, "0-3"), .rdma_devices = {}, .netdevs = {"eth0"}, .ports = {}},
+                  {.pci = below("b7", 1, 1, "4-7"), .rdma_devices = {"mlx5_0"}, .netdevs = {}, .ports = {}}};
+  EXPECT_EQ(best_pairs(machine).front().nic, 1U);
+}
+
 TEST(BestPair, has_the_cores_next_to_both_else_those_next_to_the_nic) {
   Machine machine;
   machine.gpus = {{below("17", 0, 0, "0-3")}};

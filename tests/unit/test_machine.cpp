@@ -5,10 +5,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <tuple>
 
 #include "machines/healthy.hpp"
 #include "machines/large.hpp"
+#include "topology/hwloc_view.hpp"
 #include "topology/machine.hpp"
 
 namespace gdrbench::topology {
@@ -25,6 +27,17 @@ class MadeMachine : public testing::Test {
   Machine read(const machines::Machine& made) {
     std::filesystem::remove_all(folder_);
     made.write(folder_);
+    return read_machine(Root(folder_));
+  }
+
+  /// Of hwloc's document alone.
+  Machine read_xml_of(const machines::Machine& made) {
+    std::filesystem::remove_all(folder_);
+    made.write(folder_);
+    const std::string xml = hwloc_xml(Root(folder_));
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    std::ofstream(folder_ / "topology.xml") << xml;
     return read_machine(Root(folder_));
   }
 
@@ -121,6 +134,42 @@ TEST_F(MadeMachine, has_every_device_on_its_only_numa_node) {
   EXPECT_EQ(read(made).gpus[0].pci.numa_node, 0);
   made.add_numa_node(1, "");
   EXPECT_EQ(read(made).gpus[0].pci.numa_node, -1) << "of two nodes, either may be meant";
+}
+
+// Memory that was plugged in later belongs to no node.
+TEST_F(MadeMachine, has_all_its_memory_on_its_only_numa_node) {
+  machines::Machine made = machines::virtual_machine();
+  made.tree.file("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal:        5598704 kB");
+  made.tree.file("proc/meminfo", "MemTotal:       263998500 kB\nMemFree:        262595476 kB");
+  EXPECT_EQ(read(made).numa_nodes.at(0).memory_bytes, std::uint64_t{263998500} << 10);
+  for (const char* odd :
+       {"", "MemTotal:", "MemTotal: x kB", "MemTotal: -5 kB", "MemTotal: 99999999999999999999 kB",
+        "MemTotal: 9999999999999999999 kB", "MemTotal:       1 kB"}) {
+    made.tree.file("proc/meminfo", odd);
+    EXPECT_EQ(read(made).numa_nodes.at(0).memory_bytes, std::uint64_t{5598704} << 10) << odd;
+  }
+}
+
+TEST_F(MadeMachine, has_of_several_numa_nodes_each_with_its_own_memory) {
+  machines::Machine made = machines::dgx();
+  made.tree.file("proc/meminfo", "MemTotal:       963998500 kB");
+  for (const NumaNode& node : read(made).numa_nodes)
+    EXPECT_EQ(node.memory_bytes, std::uint64_t{131072000} << 10) << node.number;
+}
+
+TEST_F(MadeMachine, without_sysfs_has_its_devices_on_the_nodes_that_hwloc_puts_them_on) {
+  const Machine one = read_xml_of(machines::virtual_machine());
+  ASSERT_THAT(one.gpus, SizeIs(1));
+  ASSERT_THAT(one.nics, SizeIs(1));
+  EXPECT_EQ(one.gpus[0].pci.numa_node, 0);
+  EXPECT_EQ(one.nics[0].pci.numa_node, 0);
+  const Machine two = read_xml_of(machines::dgx());
+  ASSERT_THAT(two.gpus, SizeIs(2));
+  EXPECT_EQ(two.gpus[0].pci.numa_node, 0);
+  EXPECT_EQ(two.gpus[1].pci.numa_node, 1);
+  machines::Machine hidden = machines::virtual_machine();
+  hidden.add_numa_node(1, "");
+  EXPECT_EQ(read_xml_of(hidden).gpus.at(0).pci.numa_node, -1) << "of two nodes, either may be meant";
 }
 
 TEST_F(MadeMachine, shows_nvme_devices_and_gpus_of_both_classes) {

@@ -80,6 +80,14 @@ TEST_F(TopologyReport, says_of_an_empty_machine_what_it_lacks) {
   EXPECT_THAT(text, Not(HasSubstr("Distances")));
 }
 
+TEST_F(TopologyReport, does_not_speak_for_the_kernel_where_sysfs_was_not_recorded) {
+  topology::Machine machine = read(machines::plain());
+  machine.has_sysfs = false;
+  const std::string text = topology_text(machine, "");
+  EXPECT_THAT(text, HasSubstr("No RDMA device is in hwloc's document"));
+  EXPECT_THAT(text, Not(HasSubstr("/sys/class/infiniband")));
+}
+
 TEST_F(TopologyReport, names_a_link_below_its_best) {
   machines::Machine made = machines::dgx();
   made.tree.file(made.folder_of("0000:bb:00.0") + "/current_link_width", "8");
