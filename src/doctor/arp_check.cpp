@@ -50,11 +50,12 @@ std::string file_of(const std::string& interface, const char* setting) {
   return fmt::format("proc/sys/net/ipv4/conf/{}/{}", interface, setting);
 }
 
-// What counts for an interface: of these settings the larger of its own and that of all.
+// What counts for an interface: of these settings the larger of its own and that of all. One alone says
+// little.
 std::optional<std::int64_t> effective(const topology::Root& root, const std::string& netdev,
                                       const char* setting) {
   const auto all = root.number(file_of("all", setting)), own = root.number(file_of(netdev, setting));
-  return all && own ? std::max(*all, *own) : all ? all : own;
+  return all && own ? std::optional(std::max(*all, *own)) : std::nullopt;
 }
 
 // "/proc/sys/net/ipv4/conf/{all,eth0,eth1}/arp_ignore": "0, 0, 0"
@@ -72,7 +73,10 @@ std::string_view cause_of(const topology::Root& root, const std::string& netdev)
   const auto ignore = effective(root, netdev, "arp_ignore"),
              announce = effective(root, netdev, "arp_announce");
   // With arp_filter an interface answers where the route to who asks leaves by it.
-  const bool filters = effective(root, netdev, "arp_filter").value_or(0) > 0;
+  const auto filters_by = [&](const std::string& interface) {
+    return root.number(file_of(interface, "arp_filter")).value_or(0) > 0;
+  };
+  const bool filters = filters_by("all") || filters_by(netdev);
   if (!ignore || !announce) return "unknown";
   constexpr std::int64_t of_any_global_address = 3;
   const bool answers_for_others = (*ignore == 0 || *ignore == of_any_global_address) && !filters;

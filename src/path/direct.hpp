@@ -68,9 +68,11 @@ class Direct {
     return j;
   }
   void connect(const nlohmann::json& peer) {
-    const char* side = op_ == Op::read ? "outgoing" : "incoming";
+    // Named by this end in its requests: where a read comes from, or a write goes to.
+    const bool reads = op_ == Op::read && incoming_.length > 0;
+    const bool writes = (op_ == Op::write || op_ == Op::write_imm) && outgoing_.length > 0;
     const Fields offer(peer, "offer.path");
-    if (peer.contains(side)) remote_ = offered_region(offer, side);
+    if (reads || writes) remote_ = offered_region(offer, reads ? "outgoing" : "incoming", layout_.bytes());
   }
 
   /// Begins a round and posts its first receives. The previous round is over.

@@ -69,7 +69,8 @@ class Staged {
 
   nlohmann::json offer() const { return {{"bounce", to_json(region_)}}; }
   void connect(const nlohmann::json& peer) {
-    wire::RemoteRegion remote = offered_region(Fields(peer, "offer.path"), "bounce");
+    wire::RemoteRegion remote =
+        offered_region(Fields(peer, "offer.path"), "bounce", slots_.bytes() * lanes_.size());
     for (StagedLane<W>& lane : lanes_) {
       lane.connect(remote);
       remote.address += slots_.bytes();

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 
 #include "gdrbench/error.hpp"
 
@@ -43,11 +44,23 @@ void TcpWire::connect(const nlohmann::json&, std::vector<Socket> sockets) {
 void TcpWire::start_workers() {
   const std::size_t count = std::min<std::size_t>(limits_.threads, lanes_.size());
   if (count == 0) return;
-  wake_up_.emplace();
   std::vector<std::vector<TcpLane*>> shares(count);
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) shares[lane % count].push_back(&lanes_[lane]);
-  for (std::vector<TcpLane*>& share : shares)
-    workers_.push_back(std::make_unique<TcpWorker>(std::move(share), limits_.completion, *wake_up_));
+  const auto refused = [&](int error) {
+    return SystemError(
+        error, fmt::format("starting thread {} of {} that move sockets", workers_.size() + 1, count),
+        "each takes a process of `ulimit -u` and two descriptors of `ulimit -n`; raise those or "
+        "lower --tcp-threads");
+  };
+  try {
+    wake_up_.emplace();
+    for (std::vector<TcpLane*>& share : shares)
+      workers_.push_back(std::make_unique<TcpWorker>(std::move(share), limits_.completion, *wake_up_));
+  } catch (const SystemError& error) {
+    throw refused(error.code());
+  } catch (const std::system_error& error) {
+    throw refused(error.code().value());
+  }
 }
 
 int TcpWire::post_send(const SendRequest& request) {

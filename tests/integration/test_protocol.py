@@ -230,7 +230,7 @@ class Cases(TestCase):
                              ({"wire": {}, "path": {"incoming": {"address": 1, "length": "x", "rkey": 0}}},
                               "offer.path.incoming.length")):
             with self.subTest(offer):
-                answer = self.client.ask({"type": "open", "id": 1, "case": dict(CASE, direction="reverse"),
+                answer = self.client.ask({"type": "open", "id": 1, "case": dict(CASE, direction="reverse", op="write"),
                                           "offer": offer})
                 with RawClient(self.server.port) as lane:
                     lane.greet("data", token=answer["token"], lane=0)

@@ -161,6 +161,15 @@ Machine with_settings_of_interfaces() {
   return machine;
 }
 
+// What is set for all cannot be read, and may be more.
+Machine with_settings_of_interfaces_alone() {
+  Machine machine = with_ports_in_one_subnet("", "", "");
+  for (const char* interface : {"eth0", "eth1"})
+    for (const char* setting : {"arp_ignore", "arp_announce"})
+      machine.tree.file(conf_file(interface, setting), "0");
+  return machine;
+}
+
 Machine with_settings_of_one_interface() {
   Machine machine = with_settings_of_interfaces();
   machine.tree.file(conf_file("eth1", "arp_ignore"), "0");
@@ -260,6 +269,7 @@ std::vector<Known> port_faults() {
        [] { return with_ports_in_one_subnet("1", "2", "1"); },
        {"arp/strict_rp_filter"}},
       {"dgx_with_hidden_arp_settings", [] { return with_ports_in_one_subnet("", "", ""); }, {"arp/unknown"}},
+      {"dgx_with_half_hidden_arp_settings", with_settings_of_interfaces_alone, {"arp/unknown"}},
       {"dgx_without_arp_flux", [] { return with_ports_in_one_subnet("1", "2", "2"); }, {}},
       {"dgx_without_arp_flux_by_its_interfaces", with_settings_of_interfaces, {}},
       {"dgx_without_arp_flux_on_one_interface", with_settings_of_one_interface, {"arp/flux"}},

@@ -199,14 +199,15 @@ std::string fault_of_offer(const Case& c, const nlohmann::json& offer) {
 
 TEST(Runner, names_the_field_of_an_offer_that_makes_no_sense) {
   using nlohmann::json;
-  const json region{{"address", 1}, {"length", 1}, {"rkey", 0}};
+  const json region{{"address", 1}, {"length", std::uint64_t{1} << 30}, {"rkey", 0}};
   const auto with = [&](const char* key, const json& value) {
     json changed = region;
     changed[key] = value;
     return changed;
   };
   const Case staged{.suite = Suite::bandwidth, .path = Path::tcp, .direction = Direction::reverse};
-  const Case direct{.suite = Suite::bandwidth, .path = Path::tcp_wire, .direction = Direction::reverse};
+  const Case direct{
+      .suite = Suite::bandwidth, .path = Path::tcp_wire, .op = Op::write, .direction = Direction::reverse};
   struct Offer {
     const Case& c;
     json offer;
@@ -226,6 +227,13 @@ TEST(Runner, names_the_field_of_an_offer_that_makes_no_sense) {
         Offer{staged,
               {{"wire", json::object()}, {"path", {{"bounce", with("rkey", std::uint64_t{1} << 32)}}}},
               "offer.path.bounce.rkey"},
+        Offer{staged,
+              {{"wire", json::object()}, {"path", {{"bounce", with("length", 1000)}}}},
+              "offer.path.bounce.length"},
+        Offer{direct, {{"wire", json::object()}, {"path", json::object()}}, "offer.path.incoming: missing"},
+        Offer{direct,
+              {{"wire", json::object()}, {"path", {{"incoming", with("length", 7)}}}},
+              "offer.path.incoming.length"},
         Offer{direct,
               {{"wire", json::object()}, {"path", {{"incoming", with("address", "x")}}}},
               "offer.path.incoming.address"}}) {
