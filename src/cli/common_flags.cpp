@@ -22,9 +22,11 @@ void refuse_benchmark_flags(const Invocation& invocation) {
 
 CLI::Option* add_time_budget(CLI::App& command, double& seconds) {
   const auto lasts = [](const std::string& text) {
+    constexpr double most_s = 1e6;  // 11 days; deadlines, which count nanoseconds, must not overflow
     double value = 0;
-    const bool valid = CLI::detail::lexical_cast(text, value) && value > 0;
-    return valid ? std::string() : "'" + text + "' is no number of seconds above 0";
+    const bool valid = CLI::detail::lexical_cast(text, value) && value > 0 && value <= most_s;
+    return valid ? std::string()
+                 : fmt::format("'{}' is no number of seconds above 0 and up to {:.0f}", text, most_s);
   };
   return command.add_option("--time-budget", seconds, "Seconds for the whole run")
       ->capture_default_str()

@@ -18,7 +18,7 @@ CLI::Option* add_file_flag(CLI::App& command, const char* flag, std::string& pat
 /// For commands that measure nothing. Throws UsageError that begins with the flag.
 void refuse_benchmark_flags(const Invocation& invocation);
 
-/// --time-budget: seconds for the whole run, more than 0.
+/// --time-budget: seconds for the whole run, more than 0 and up to 1e6.
 CLI::Option* add_time_budget(CLI::App& command, double& seconds);
 
 /// What the commands that measure within one node share.
