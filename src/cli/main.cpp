@@ -51,7 +51,8 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit status: 0 done, 1 a measurement, verification or connection failed, or output could not be "
       "written,\n"
-      "2 bad usage, 3 a required path was unavailable, 4 the peer was lost, 130 interrupted.");
+      "2 bad usage, 3 a required path was unavailable or never measured, 4 the peer was lost, 130 "
+      "interrupted.");
   cli::Action chosen;
   cli::add_serve(app, chosen, invocation);
   cli::add_measure_commands(app, chosen, invocation);

@@ -92,7 +92,8 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
         ->group(what);
   };
   list("--paths", flags.paths, "Of " + names<Path>() + " (default tcp,rdma,gdr)");
-  list("--require", flags.required, "Paths that must run; exit status 3 if one cannot");
+  list("--require", flags.required,
+       "Paths that must run; exit status 3 if one cannot, or no time was left for it");
   list("--op", flags.ops,
        std::string("Of ") + (is_visible ? "send, write, write_imm" : names<Op>()) + " (default send)");
   list("--completion", flags.completions,

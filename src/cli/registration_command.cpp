@@ -91,8 +91,8 @@ int registration(const Flags& flags, const Invocation& invocation) {
   }
   if (!failure && wants_list(benchmark_flags)) return end_list();
   document.local_crossovers = benchmarks::registration_crossovers(document.local);
-  if (document.local.empty() && !failure && document.complete)
-    failure = why_nothing(document, options.no_device);
+  if (document.local.empty() && !failure)
+    failure = document.complete ? why_nothing(document, options.no_device) : nothing_measured(document);
   const bool functional = is_functional(document.fabric.kind);
   const std::string note = functional
                                ? fmt::format("{} is a NIC in software: its times say nothing of a NIC's",

@@ -56,6 +56,10 @@ int end_list() {
   return static_cast<int>(ExitStatus::done);
 }
 
+std::exception_ptr nothing_measured(const ResultDocument& document) {
+  return std::make_exception_ptr(Error("nothing was measured: " + document.incomplete_reason));
+}
+
 void check_writable(const ResultFiles& files) {
   std::set<std::filesystem::path> places;
   for (const std::string& file : {files.out, files.samples, files.benchmark_out}) {

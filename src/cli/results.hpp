@@ -40,6 +40,9 @@ bool wants_list(const std::vector<std::string>& benchmark_flags);
 /// SystemError.
 int end_list();
 
+/// The failure of a run that ended, without another one, before it had measured anything.
+std::exception_ptr nothing_measured(const ResultDocument& document);
+
 /// Tries ahead of a run that each can be written. Throws UsageError.
 void check_writable(const ResultFiles& files);
 

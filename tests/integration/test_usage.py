@@ -161,6 +161,18 @@ class Usage(TestCase):
         self.refuse("latency", "--loopback", "--paths", "tcp", "--benchmark_repetitions=0",
                     names=["--benchmark_repetitions=0", "from 1 to 9999"])
 
+    def test_a_time_budget_too_short_to_measure_anything_is_no_success(self):
+        arguments = ["bandwidth", "--loopback", "--paths", "tcp", "--time-budget", "0.0000001"]
+        self.assert_ends(self.run_program(*arguments), FAILED, "nothing was measured", "budget of 1e-07 s", "raise")
+        self.assert_ends(self.run_program(*arguments, "--require", "tcp"), UNAVAILABLE, "--require tcp",
+                         "nothing of this path was measured", "budget of 1e-07 s")
+
+    def test_a_required_path_that_a_filter_leaves_out_is_no_success(self):
+        outcome = self.run_program("latency", "--loopback", "--paths", "tcp,tcp_wire", "--require", "tcp", "--sizes", 8,
+                                   "--benchmark_filter=/tcp_wire/", *QUICK)
+        self.assert_ends(outcome, UNAVAILABLE, "--require tcp", "nothing of this path was measured",
+                         "--benchmark_filter")
+
     def test_a_list_of_the_cases_is_all_that_is_printed_when_asked_for(self):
         outcome = self.run_program("latency", "--loopback", "--paths", "tcp", "--sizes", "8,64",
                                    "--benchmark_list_tests=true")
