@@ -2,6 +2,7 @@
 """Bad usage ends with status 2 and a text that names the value and what is accepted; what cannot run, with 3."""
 
 import glob
+import os
 
 from harness import DONE, FAILED, PATIENCE_S, QUICK, RDMA_DEVICES, SOFTVERBS, SOON_S, UNAVAILABLE, USAGE, TestCase, main
 
@@ -131,6 +132,23 @@ class Usage(TestCase):
             with self.subTest(first=first, second=second):
                 self.refuse("latency", "--loopback", "--paths", "tcp", *flags[first], *flags[second],
                             names=["two results cannot go to one file"])
+
+    def test_two_spellings_of_one_file_are_one_file(self):
+        (self.folder / "real").mkdir()
+        (self.folder / "linked").symlink_to("real")
+        (self.folder / "link.json").symlink_to("real/there")
+        (self.folder / "real" / "there").touch()
+        file, there = self.folder / "real" / "a", self.folder / "real" / "there"
+        for spelling, file in ((os.path.relpath(file), file), (self.folder / "linked" / "a", file),
+                               (self.folder / "link.json", there), (self.folder / "none/../real/a", file)):
+            for flags in (["--out", spelling, f"--benchmark_out={file}"], ["--out", file, "--samples", spelling]):
+                with self.subTest(flags=flags):
+                    self.refuse("latency", "--loopback", "--paths", "tcp", *flags,
+                                names=["two results cannot go to one file"])
+        self.refuse("topology", "--xml", self.folder / "real" / "a.svg", "--picture",
+                    self.folder / "linked" / "." / "a.svg", names=["two results cannot go to one file"])
+        self.refuse("topology", "--xml", os.path.relpath(file), "--picture", file,
+                    names=["two results cannot go to one file"])
 
     def test_no_host_or_two_targets_are_refused(self):
         for command in ("compare", "latency", "bandwidth", "visible", "overlap"):
