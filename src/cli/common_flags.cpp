@@ -7,12 +7,16 @@
 
 namespace gdrbench::cli {
 
-std::string names_something(const std::string& text) {
-  return text.empty() ? "the name is empty" : "";
+void refuse_empty_values(CLI::App& command) {
+  const auto holds_something = [](std::string& text) {
+    return text.empty() ? std::string("the value is empty, as that of an unset variable is") : std::string();
+  };
+  // Ahead of the options' own checks, none of which then has to think of it.
+  for (CLI::Option* option : command.get_options({})) option->transform(CLI::Validator(holds_something, ""));
 }
 
 CLI::Option* add_file_flag(CLI::App& command, const char* flag, std::string& path, const char* help) {
-  return command.add_option(flag, path, help)->type_name("FILE")->check(names_something);
+  return command.add_option(flag, path, help)->type_name("FILE");
 }
 
 void refuse_benchmark_flags(const Invocation& invocation) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/common_flags.hpp"
 #include "cli/output.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
@@ -60,6 +61,7 @@ int run(int argc, char** argv) {
   cli::add_registration(app, chosen, invocation);
   cli::add_doctor(app, chosen, invocation);
   cli::add_topology(app, chosen, invocation);
+  for (CLI::App* command : app.get_subcommands({})) cli::refuse_empty_values(*command);
   if (!arguments.empty() && !arguments.back().starts_with("-")) check_command(app, arguments.back());
   try {
     app.parse(arguments);

@@ -164,11 +164,9 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   command
       .add_option("--device", options.device,
                   "RDMA device of this end (default: hardware first, nearest to a GPU, fastest)")
-      ->check(names_something)
       ->group(where);
   command
       .add_option("--peer-device", options.peer_device, "RDMA device of the other end (default: likewise)")
-      ->check(names_something)
       ->group(where);
   command.add_option("--gpu", options.gpu, "GPU of this end (default: nearest to its RDMA device)")
       ->group(where);

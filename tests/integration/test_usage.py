@@ -16,7 +16,6 @@ class Usage(TestCase):
         digits = r"use digits with an optional k, M, G or T"
         for text, names in {
                 "5Q": [r"'5Q'", r"unexpected 'Q' at position 2", digits],
-                "": [r"''", r"missing at position 1", digits],
                 "-1": [r"'-1'", r"unexpected '-' at position 1", digits],
                 "0": [r"'0'", r"start at 1", digits],
                 "18446744073709551616": [r"'18446744073709551616'", r"above 18446744073709551615", digits],
@@ -30,7 +29,7 @@ class Usage(TestCase):
     def test_a_wrong_footprint_chunk_or_memory_limit_is_refused_like_a_size(self):
         for arguments in (["bandwidth", "--loopback", "--footprint"], ["latency", "--loopback", "--chunk"],
                           ["serve", "--port", "0", "--max-memory"]):
-            for text in ("5Q", "", "-1"):
+            for text in ("5Q", "-1"):
                 with self.subTest(flag=arguments[-1], size=text):
                     self.refuse(*arguments, text, names=[f"'{text}'", "use digits"])
 
@@ -47,7 +46,7 @@ class Usage(TestCase):
                 "--connect": "control, rdma_cm",
                 "--bind": "auto, none",
                 "--registration": "auto, dmabuf, peermem"}.items():
-            for text in ("nosuch", "tcp,nosuch" if flag == "--paths" else ""):
+            for text in ("nosuch", "tcp,nosuch") if flag == "--paths" else ("nosuch",):
                 with self.subTest(flag=flag, text=text):
                     unknown = text.split(",")[-1]
                     self.refuse("latency", "--loopback", flag, text, names=[f"'{unknown}'", accepted])
@@ -90,7 +89,7 @@ class Usage(TestCase):
                 (["bandwidth", "--loopback", "--time-budget", "inf"], ["--time-budget", "'inf'", "up to 1000000"]),
                 (["bandwidth", "--loopback", "--time-budget", "1e10"], ["--time-budget", "'1e10'", "up to 1000000"]),
                 (["registration", "--time-budget", "1e300"], ["--time-budget", "'1e300'", "up to 1000000"]),
-                (["latency", "--loopback", "--out", ""], ["--out", "name is empty"]),
+                (["latency", "--loopback", "--out", ""], ["--out", "value is empty"]),
                 (["latency", "--loopback", "--inline", "65537"], ["--inline 65537", "0 … 65536"]),
                 (["latency", "--loopback", "--gid-index", "-1"], ["--gid-index -1", "0 … 65535"]),
                 (["latency", "--loopback", "--peer-gid-index", "65536"], ["--peer-gid-index 65536", "0 … 65535"]),
@@ -121,8 +120,21 @@ class Usage(TestCase):
                           ["registration", "--device"], ["doctor", "--device"], ["topology", "--xml"],
                           ["topology", "--picture"], ["latency", "--loopback", "--samples"]):
             with self.subTest(arguments=arguments):
-                self.refuse(*arguments, "", names=[arguments[-1], "the name is empty"])
-        self.refuse("doctor", "", names=["HOST", "the name is empty"])
+                self.refuse(*arguments, "", names=[arguments[-1], "the value is empty"])
+        self.refuse("doctor", "", names=["HOST", "the value is empty"])
+
+    def test_an_empty_value_of_any_flag_is_refused_by_the_flag(self):
+        for command, flags in {
+                ("bandwidth", "--loopback"): ("--tcp-threads", "--gpu", "--peer-gpu", "--gid-index", "--mtu", "--timeout",
+                                              "--inline", "--staging-depth", "--depth", "--time-budget", "--paths",
+                                              "--require", "--sizes", "--fabric", "--footprint"),
+                ("latency", "127.0.0.1"): ("--port",),
+                ("serve",): ("--port", "--max-queue-pairs", "--max-memory", "--bind"),
+                ("registration",): ("--gpu",), ("peer",): ("--peer-gpu",), ("doctor",): ("--port", "--gpu", "--check")
+        }.items():
+            for flag in flags:
+                with self.subTest(command=command, flag=flag):
+                    self.refuse(*command, flag, "", names=[f"{flag}: the value is empty"])
 
     def test_two_results_cannot_go_to_one_file(self):
         file = self.folder / "a"
