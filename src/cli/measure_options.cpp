@@ -146,10 +146,10 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
           "Largest piece that staging copies and sends at once (default: measured by auto, else 256k)")
       ->group(what);
   command
-      .add_option(
-          "--staging-depth", options.staging.slots,
-          fmt::format("Chunks in flight each way on a queue pair, up to {}; 0: what fits 16M, of tcp 4M",
-                      most_staging_depth))
+      .add_option("--staging-depth", options.staging.slots,
+                  fmt::format("Chunks in flight each way on a queue pair, up to {}; 0: what fits 16M, of tcp "
+                              "4M, or 1M with the payload in host memory",
+                              most_staging_depth))
       ->capture_default_str()
       ->group(what);
   command

@@ -4,7 +4,8 @@
 import glob
 import os
 
-from harness import DONE, FAILED, PATIENCE_S, QUICK, RDMA_DEVICES, SOFTVERBS, SOON_S, UNAVAILABLE, USAGE, TestCase, main
+from harness import (DONE, FAILED, PATIENCE_S, QUICK, RDMA_DEVICES, SOFTVERBS, SOON_S, UNAVAILABLE, USAGE,
+                     TestCase, main)
 
 
 class Usage(TestCase):
@@ -125,8 +126,8 @@ class Usage(TestCase):
 
     def test_an_empty_value_of_any_flag_is_refused_by_the_flag(self):
         for command, flags in {
-                ("bandwidth", "--loopback"): ("--tcp-threads", "--gpu", "--peer-gpu", "--gid-index", "--mtu", "--timeout",
-                                              "--inline", "--staging-depth", "--depth", "--time-budget", "--paths",
+                ("bandwidth", "--loopback"): ("--tcp-threads", "--gpu", "--peer-gpu", "--gid-index", "--mtu",
+                                              "--timeout", "--inline", "--staging-depth", "--depth", "--time-budget", "--paths",
                                               "--require", "--sizes", "--fabric", "--footprint"),
                 ("latency", "127.0.0.1"): ("--port",),
                 ("serve",): ("--port", "--max-queue-pairs", "--max-memory", "--bind"),
@@ -241,6 +242,10 @@ class Usage(TestCase):
             outcome = self.run_program(*arguments, seconds=SOON_S)
             self.assert_ends(outcome, DONE)
             self.assertIn("gdrbench", outcome.out)
+
+    def test_help_of_the_staging_depth_gives_the_bytes_of_each_kind(self):
+        text = " ".join(self.run_program("bandwidth", "--help", seconds=SOON_S).out.split())
+        self.assertRegex(text, "--staging-depth [^-]*16M, of tcp 4M, or 1M with the payload in host memory")
 
     def test_a_standard_output_that_takes_nothing_is_an_error_of_one_line(self):
         for arguments in (["--help"], ["--version"], ["doctor", "--help"], ["compare", "--help"], ["doctor", "--list"],
