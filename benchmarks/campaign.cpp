@@ -112,7 +112,7 @@ CampaignOutcome run_campaign(Session& session, const std::vector<Point>& points,
     if (spent.count() > campaign.time_budget_s && !time_given) {
       document.complete = false;
       document.incomplete_reason =
-          fmt::format("the time budget of {:.0f} s was used up before {}; raise --time-budget",
+          fmt::format("the time budget of {:g} s was used up before {}; raise --time-budget",
                       campaign.time_budget_s, point_name(points[i]));
       break;
     }
@@ -130,7 +130,7 @@ CampaignOutcome run_campaign(Session& session, const std::vector<Point>& points,
       } catch (const OutOfTime&) {  // which is no failure
         outcome.failure = nullptr;
         document.incomplete_reason = fmt::format(
-            "far more than the time budget of {:.0f} s was used up in {}: the machine is busy; raise "
+            "far more than the time budget of {:g} s was used up in {}: the machine is busy; raise "
             "--time-budget",
             campaign.time_budget_s, point_name(points[i]));
       } catch (const std::exception& error) {

@@ -77,9 +77,8 @@ std::exception_ptr run_local(const std::vector<LocalCase>& cases, const Campaign
   for (std::size_t i = 0; i < cases.size() && !failure; ++i) {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - started;
     if (spent.count() > campaign.time_budget_s && !time_given) {
-      cut_short(document,
-                fmt::format("the time budget of {:.0f} s was used up before {}; raise --time-budget",
-                            campaign.time_budget_s, cases[i].name));
+      cut_short(document, fmt::format("the time budget of {:g} s was used up before {}; raise --time-budget",
+                                      campaign.time_budget_s, cases[i].name));
       break;
     }
     if (campaign.progress) campaign.progress(i, cases.size(), cases[i].name);

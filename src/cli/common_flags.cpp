@@ -7,12 +7,16 @@
 
 namespace gdrbench::cli {
 
-std::string names_something(const std::string& text) {
-  return text.empty() ? "the name is empty" : "";
+void refuse_empty_values(CLI::App& command) {
+  const auto holds_something = [](std::string& text) {
+    return text.empty() ? std::string("the value is empty, as that of an unset variable is") : std::string();
+  };
+  // Ahead of the options' own checks, none of which then has to think of it.
+  for (CLI::Option* option : command.get_options({})) option->transform(CLI::Validator(holds_something, ""));
 }
 
 CLI::Option* add_file_flag(CLI::App& command, const char* flag, std::string& path, const char* help) {
-  return command.add_option(flag, path, help)->type_name("FILE")->check(names_something);
+  return command.add_option(flag, path, help)->type_name("FILE");
 }
 
 void refuse_benchmark_flags(const Invocation& invocation) {
@@ -22,9 +26,11 @@ void refuse_benchmark_flags(const Invocation& invocation) {
 
 CLI::Option* add_time_budget(CLI::App& command, double& seconds) {
   const auto lasts = [](const std::string& text) {
+    constexpr double most_s = 1e6;  // 11 days; deadlines, which count nanoseconds, must not overflow
     double value = 0;
-    const bool valid = CLI::detail::lexical_cast(text, value) && value > 0;
-    return valid ? std::string() : "'" + text + "' is no number of seconds above 0";
+    const bool valid = CLI::detail::lexical_cast(text, value) && value > 0 && value <= most_s;
+    return valid ? std::string()
+                 : fmt::format("'{}' is no number of seconds above 0 and up to {:.0f}", text, most_s);
   };
   return command.add_option("--time-budget", seconds, "Seconds for the whole run")
       ->capture_default_str()

@@ -9,16 +9,17 @@
 /// Flags that several commands have.
 namespace gdrbench::cli {
 
-/// For CLI11's check(): refuses an empty text, as an unset variable of a shell gives.
-std::string names_something(const std::string& text);
+/// Call it when all flags are there: an empty value of any is bad usage. CLI11 would take it for 0 or for a
+/// flag that was not given.
+void refuse_empty_values(CLI::App& command);
 
-/// --out, --key-file and whatever else names a file; an empty name is refused.
+/// --out, --key-file and whatever else names a file.
 CLI::Option* add_file_flag(CLI::App& command, const char* flag, std::string& path, const char* help);
 
 /// For commands that measure nothing. Throws UsageError that begins with the flag.
 void refuse_benchmark_flags(const Invocation& invocation);
 
-/// --time-budget: seconds for the whole run, more than 0.
+/// --time-budget: seconds for the whole run, more than 0 and up to 1e6.
 CLI::Option* add_time_budget(CLI::App& command, double& seconds);
 
 /// What the commands that measure within one node share.

@@ -281,10 +281,8 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
       app.add_subcommand("doctor", "Why gdr is missing or slow on this node, or between two, and what to do");
-  command
-      ->add_option("HOST", flags->host,
-                   "The other node, where `gdrbench serve` runs: HOST or HOST:PORT; else this node alone")
-      ->check(names_something);
+  command->add_option("HOST", flags->host,
+                      "The other node, where `gdrbench serve` runs: HOST or HOST:PORT; else this node alone");
   command->add_flag("--loopback", flags->loopback, "This node alone, as without HOST");
   command->add_option("--port", flags->port, "TCP port of the server (default 7471)");
   add_file_flag(*command, "--key-file", flags->key_file, "File with the server's key (else GDRBENCH_KEY)");
@@ -302,20 +300,17 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
                    "What probes run on: auto (what the kernel offers, never softverbs), hardware, soft-roce "
                    "or softverbs")
       ->capture_default_str();
-  command->add_option("--device", flags->device, "RDMA device for the transfers")->check(names_something);
-  command->add_option("--peer-device", flags->peer_device, "RDMA device of the other end")
-      ->check(names_something);
+  command->add_option("--device", flags->device, "RDMA device for the transfers");
+  command->add_option("--peer-device", flags->peer_device, "RDMA device of the other end");
   command->add_option("--gpu", flags->gpu, "GPU for the transfers");
   command->add_option("--peer-gpu", flags->peer_gpu, "GPU of the other end");
   command->add_option("--snapshot", flags->snapshot, "Look at a recorded machine instead of this one")
-      ->type_name("FOLDER")
-      ->check(names_something);
+      ->type_name("FOLDER");
   command
       ->add_option(
           "--record", flags->record,
           "Record this machine (not HOST) into a new folder, without names, addresses and serial numbers")
-      ->type_name("FOLDER")
-      ->check(names_something);
+      ->type_name("FOLDER");
   command->add_flag("--json", flags->json, "The report as JSON");
   command->add_flag("--verbose", flags->verbose, "Show what is all right too, and all evidence");
   command->add_flag("--strict", flags->strict, "Exit with status 1 for warnings too");

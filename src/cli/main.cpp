@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/common_flags.hpp"
 #include "cli/output.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
@@ -51,7 +52,8 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit status: 0 done, 1 a measurement, verification or connection failed, or output could not be "
       "written,\n"
-      "2 bad usage, 3 a required path was unavailable, 4 the peer was lost, 130 interrupted.");
+      "2 bad usage, 3 a required path was unavailable or never measured, 4 the peer was lost, 130 "
+      "interrupted.");
   cli::Action chosen;
   cli::add_serve(app, chosen, invocation);
   cli::add_measure_commands(app, chosen, invocation);
@@ -59,6 +61,7 @@ int run(int argc, char** argv) {
   cli::add_registration(app, chosen, invocation);
   cli::add_doctor(app, chosen, invocation);
   cli::add_topology(app, chosen, invocation);
+  for (CLI::App* command : app.get_subcommands({})) cli::refuse_empty_values(*command);
   if (!arguments.empty() && !arguments.back().starts_with("-")) check_command(app, arguments.back());
   try {
     app.parse(arguments);

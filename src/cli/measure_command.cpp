@@ -43,7 +43,7 @@ ConnectOptions connect_options(const MeasureFlags& flags, const std::optional<Lo
 }
 
 // Why a campaign that met no failure still is not what was asked for, if so: a required path that could not
-// run at some point, or nothing measured at all.
+// run at some point or was never measured, or nothing measured at all.
 std::exception_ptr shortfall(const ResultDocument& document, const benchmarks::Discovery& found,
                              const benchmarks::MeasureOptions& options) {
   const auto& skipped = document.skipped;
@@ -58,12 +58,20 @@ std::exception_ptr shortfall(const ResultDocument& document, const benchmarks::D
   if (const auto required = std::find_if(idle.begin(), idle.end(), is_required); required != idle.end())
     return std::make_exception_ptr(Unavailable(fmt::format("--require {}: this path ran without a load: {}",
                                                            to_string(required->path), required->reason)));
-  if (!document.cases.empty() || !document.complete) return nullptr;
-  if (skipped.size() > found.skipped.size())
-    return std::make_exception_ptr(Unavailable("no case could run: " + skipped.back().reason));
-  // Thrown at once: nothing is there that could be handed over.
-  throw UsageError(
-      "no case was measured: does --benchmark_filter match one, and is --benchmark_repetitions above 0?");
+  if (document.cases.empty() && document.complete) {
+    if (skipped.size() > found.skipped.size())
+      return std::make_exception_ptr(Unavailable("no case could run: " + skipped.back().reason));
+    // Thrown at once: nothing is there that could be handed over.
+    throw UsageError(
+        "no case was measured: does --benchmark_filter match one, and is --benchmark_repetitions above 0?");
+  }
+  for (const Path path : options.required)
+    if (std::none_of(document.cases.begin(), document.cases.end(),
+                     [&](const CaseResult& result) { return result.test_case.path == path; }))
+      return std::make_exception_ptr(Unavailable(
+          fmt::format("--require {}: nothing of this path was measured: {}", to_string(path),
+                      document.complete ? "does --benchmark_filter match it?" : document.incomplete_reason)));
+  return document.cases.empty() ? nothing_measured(document) : nullptr;
 }
 
 FabricRequest fabric_request(const benchmarks::MeasureOptions& options) {
@@ -142,7 +150,8 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
     return command.suites.size() > 1 ? comparison_table(document, shown) : suite_table(document, shown);
   };
   hand_over(document, files, table, outcome.failure ? outcome.failure : shortfall(document, found, options));
-  // A run that its time budget has cut short did what it was told; the result says that it is incomplete.
+  // A run that its time budget has cut short did what it was told, if it measured anything; the result says
+  // that it is incomplete.
   return static_cast<int>(ExitStatus::done);
 }
 

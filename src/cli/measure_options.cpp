@@ -92,7 +92,8 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
         ->group(what);
   };
   list("--paths", flags.paths, "Of " + names<Path>() + " (default tcp,rdma,gdr)");
-  list("--require", flags.required, "Paths that must run; exit status 3 if one cannot");
+  list("--require", flags.required,
+       "Paths that must run; exit status 3 if one cannot, or no time was left for it");
   list("--op", flags.ops,
        std::string("Of ") + (is_visible ? "send, write, write_imm" : names<Op>()) + " (default send)");
   list("--completion", flags.completions,
@@ -145,10 +146,10 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
           "Largest piece that staging copies and sends at once (default: measured by auto, else 256k)")
       ->group(what);
   command
-      .add_option(
-          "--staging-depth", options.staging.slots,
-          fmt::format("Chunks in flight each way on a queue pair, up to {}; 0: what fits 16M, of tcp 4M",
-                      most_staging_depth))
+      .add_option("--staging-depth", options.staging.slots,
+                  fmt::format("Chunks in flight each way on a queue pair, up to {}; 0: what fits 16M, of tcp "
+                              "4M, or 1M with the payload in host memory",
+                              most_staging_depth))
       ->capture_default_str()
       ->group(what);
   command
@@ -163,11 +164,9 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   command
       .add_option("--device", options.device,
                   "RDMA device of this end (default: hardware first, nearest to a GPU, fastest)")
-      ->check(names_something)
       ->group(where);
   command
       .add_option("--peer-device", options.peer_device, "RDMA device of the other end (default: likewise)")
-      ->check(names_something)
       ->group(where);
   command.add_option("--gpu", options.gpu, "GPU of this end (default: nearest to its RDMA device)")
       ->group(where);

@@ -101,6 +101,8 @@ int peer(const Flags& flags, const Invocation& invocation) {
   if (!failure && wants_list(benchmark_flags)) return end_list();
   if (!failure && document.cases.empty() && !document.skipped.empty())
     failure = std::make_exception_ptr(Unavailable("no case could run: " + document.skipped.front().reason));
+  if (!failure && document.cases.empty() && document.local.empty() && !document.complete)
+    failure = nothing_measured(document);
   const auto table = [&](const std::string& kept) {
     const TableOptions shown{.title = fmt::format("gdrbench peer, GPU {} to GPU {}", flags.gpu, peer_gpu),
                              .peer = "",

@@ -91,8 +91,8 @@ int registration(const Flags& flags, const Invocation& invocation) {
   }
   if (!failure && wants_list(benchmark_flags)) return end_list();
   document.local_crossovers = benchmarks::registration_crossovers(document.local);
-  if (document.local.empty() && !failure && document.complete)
-    failure = why_nothing(document, options.no_device);
+  if (document.local.empty() && !failure)
+    failure = document.complete ? why_nothing(document, options.no_device) : nothing_measured(document);
   const bool functional = is_functional(document.fabric.kind);
   const std::string note = functional
                                ? fmt::format("{} is a NIC in software: its times say nothing of a NIC's",
@@ -114,10 +114,8 @@ void add_registration(CLI::App& app, Action& chosen, const Invocation& invocatio
       "registration", "Time to register memory with the RDMA device, against the copy that it saves");
   add_local_flags(*command, *flags, "GPU whose memory is registered",
                   "Sizes: 4k,1M or 4k:1G:x4 (the default)");
-  command
-      ->add_option("--device", flags->device,
-                   "RDMA device (default: hardware first, nearest to the GPU, fastest)")
-      ->check(names_something);
+  command->add_option("--device", flags->device,
+                      "RDMA device (default: hardware first, nearest to the GPU, fastest)");
   command->callback([=, &chosen] { chosen = [=] { return registration(*flags, invocation); }; });
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
+#include <system_error>
 
 #include "cli/output.hpp"
 #include "gdrbench/error.hpp"
@@ -19,6 +20,15 @@ namespace {
 // Bytes that are not UTF-8, such as those of an odd file name in the command line, must not cost the file.
 std::string as_text(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// Equal for whatever names the same file: as writing does, it follows links, and takes what is not there yet
+// by its name.
+std::filesystem::path place_of(const std::string& file) {
+  std::error_code error;  // which the check that it can be written will name
+  const std::filesystem::path whole = std::filesystem::absolute(file, error);
+  const std::filesystem::path place = std::filesystem::weakly_canonical(whole, error);
+  return error ? whole.lexically_normal() : place;
 }
 
 }  // namespace
@@ -56,14 +66,21 @@ int end_list() {
   return static_cast<int>(ExitStatus::done);
 }
 
-void check_writable(const ResultFiles& files) {
+std::exception_ptr nothing_measured(const ResultDocument& document) {
+  return std::make_exception_ptr(Error("nothing was measured: " + document.incomplete_reason));
+}
+
+void check_distinct(const std::vector<std::string>& files) {
   std::set<std::filesystem::path> places;
-  for (const std::string& file : {files.out, files.samples, files.benchmark_out}) {
-    if (file.empty()) continue;
-    if (!places.insert(std::filesystem::path(file).lexically_normal()).second)
+  for (const std::string& file : files)
+    if (!file.empty() && !places.insert(place_of(file)).second)
       throw UsageError(fmt::format("{}: two results cannot go to one file", file));
-    gdrbench::check_writable(file);
-  }
+}
+
+void check_writable(const ResultFiles& files) {
+  check_distinct({files.out, files.samples, files.benchmark_out});
+  for (const std::string& file : {files.out, files.samples, files.benchmark_out})
+    if (!file.empty()) gdrbench::check_writable(file);
 }
 
 void hand_over(const ResultDocument& document, const ResultFiles& files,

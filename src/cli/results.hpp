@@ -40,7 +40,13 @@ bool wants_list(const std::vector<std::string>& benchmark_flags);
 /// SystemError.
 int end_list();
 
-/// Tries ahead of a run that each can be written. Throws UsageError.
+/// The failure of a run that ended, without another one, before it had measured anything.
+std::exception_ptr nothing_measured(const ResultDocument& document);
+
+/// Throws UsageError where two of these, however spelled or linked, are one file. Empty names are none.
+void check_distinct(const std::vector<std::string>& files);
+
+/// Tries ahead of a run that each can be written, and to a file of its own. Throws UsageError.
 void check_writable(const ResultFiles& files);
 
 /// Writes the files and prints what `table` makes of the result file's name (empty when it was not kept). The

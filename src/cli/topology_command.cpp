@@ -9,6 +9,7 @@
 #include "cli/common_flags.hpp"
 #include "cli/output.hpp"
 #include "cli/picture.hpp"
+#include "cli/results.hpp"
 #include "cli/terminal_width.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
@@ -51,9 +52,8 @@ void add_softverbs(topology::Machine& machine) {
 
 int show_topology(const Flags& flags) {
   const topology::Root root = root_of(flags);
-  if (!flags.xml.empty() && flags.xml == flags.picture)
-    throw UsageError(fmt::format("{}: two results cannot go to one file", flags.xml));
-  if (!flags.xml.empty()) check_writable(flags.xml);
+  check_distinct({flags.xml, flags.picture});
+  if (!flags.xml.empty()) gdrbench::check_writable(flags.xml);
   if (!flags.picture.empty()) check_picture(flags.picture);
   topology::Machine machine = topology::read_machine(root);
   if (root.is_this_machine()) add_softverbs(machine);
@@ -100,8 +100,7 @@ void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation) {
   add_file_flag(*command, "--picture", flags->picture,
                 "Have lstopo draw a picture; the name ends in .svg, .png, .pdf or .txt");
   command->add_option("--snapshot", flags->snapshot, "Show the machine recorded in this folder")
-      ->type_name("FOLDER")
-      ->check(names_something);
+      ->type_name("FOLDER");
   command->footer(
       "Exit status: 0 done, 1 writing a file or drawing failed, 2 bad usage, or a place that cannot be "
       "written to,\n3 lstopo is missing or cannot write that format.");

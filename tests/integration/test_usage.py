@@ -2,8 +2,11 @@
 """Bad usage ends with status 2 and a text that names the value and what is accepted; what cannot run, with 3."""
 
 import glob
+import os
+import subprocess
 
-from harness import DONE, FAILED, PATIENCE_S, QUICK, RDMA_DEVICES, SOFTVERBS, SOON_S, UNAVAILABLE, USAGE, TestCase, main
+from harness import (DONE, FAILED, PATIENCE_S, QUICK, RDMA_DEVICES, REPOSITORY, SOFTVERBS, SOON_S, UNAVAILABLE, USAGE,
+                     TestCase, main)
 
 
 class Usage(TestCase):
@@ -15,7 +18,6 @@ class Usage(TestCase):
         digits = r"use digits with an optional k, M, G or T"
         for text, names in {
                 "5Q": [r"'5Q'", r"unexpected 'Q' at position 2", digits],
-                "": [r"''", r"missing at position 1", digits],
                 "-1": [r"'-1'", r"unexpected '-' at position 1", digits],
                 "0": [r"'0'", r"start at 1", digits],
                 "18446744073709551616": [r"'18446744073709551616'", r"above 18446744073709551615", digits],
@@ -29,7 +31,7 @@ class Usage(TestCase):
     def test_a_wrong_footprint_chunk_or_memory_limit_is_refused_like_a_size(self):
         for arguments in (["bandwidth", "--loopback", "--footprint"], ["latency", "--loopback", "--chunk"],
                           ["serve", "--port", "0", "--max-memory"]):
-            for text in ("5Q", "", "-1"):
+            for text in ("5Q", "-1"):
                 with self.subTest(flag=arguments[-1], size=text):
                     self.refuse(*arguments, text, names=[f"'{text}'", "use digits"])
 
@@ -46,7 +48,7 @@ class Usage(TestCase):
                 "--connect": "control, rdma_cm",
                 "--bind": "auto, none",
                 "--registration": "auto, dmabuf, peermem"}.items():
-            for text in ("nosuch", "tcp,nosuch" if flag == "--paths" else ""):
+            for text in ("nosuch", "tcp,nosuch") if flag == "--paths" else ("nosuch",):
                 with self.subTest(flag=flag, text=text):
                     unknown = text.split(",")[-1]
                     self.refuse("latency", "--loopback", flag, text, names=[f"'{unknown}'", accepted])
@@ -86,7 +88,10 @@ class Usage(TestCase):
                 (["latency", "--loopback", "--time-budget", "0"], ["--time-budget", "above 0"]),
                 (["latency", "--loopback", "--time-budget", "nan"], ["--time-budget", "above 0"]),
                 (["registration", "--time-budget", "-1"], ["--time-budget", "above 0"]),
-                (["latency", "--loopback", "--out", ""], ["--out", "name is empty"]),
+                (["bandwidth", "--loopback", "--time-budget", "inf"], ["--time-budget", "'inf'", "up to 1000000"]),
+                (["bandwidth", "--loopback", "--time-budget", "1e10"], ["--time-budget", "'1e10'", "up to 1000000"]),
+                (["registration", "--time-budget", "1e300"], ["--time-budget", "'1e300'", "up to 1000000"]),
+                (["latency", "--loopback", "--out", ""], ["--out", "value is empty"]),
                 (["latency", "--loopback", "--inline", "65537"], ["--inline 65537", "0 … 65536"]),
                 (["latency", "--loopback", "--gid-index", "-1"], ["--gid-index -1", "0 … 65535"]),
                 (["latency", "--loopback", "--peer-gid-index", "65536"], ["--peer-gid-index 65536", "0 … 65535"]),
@@ -117,8 +122,21 @@ class Usage(TestCase):
                           ["registration", "--device"], ["doctor", "--device"], ["topology", "--xml"],
                           ["topology", "--picture"], ["latency", "--loopback", "--samples"]):
             with self.subTest(arguments=arguments):
-                self.refuse(*arguments, "", names=[arguments[-1], "the name is empty"])
-        self.refuse("doctor", "", names=["HOST", "the name is empty"])
+                self.refuse(*arguments, "", names=[arguments[-1], "the value is empty"])
+        self.refuse("doctor", "", names=["HOST", "the value is empty"])
+
+    def test_an_empty_value_of_any_flag_is_refused_by_the_flag(self):
+        for command, flags in {
+                ("bandwidth", "--loopback"): ("--tcp-threads", "--gpu", "--peer-gpu", "--gid-index", "--mtu",
+                                              "--timeout", "--inline", "--staging-depth", "--depth", "--time-budget", "--paths",
+                                              "--require", "--sizes", "--fabric", "--footprint"),
+                ("latency", "127.0.0.1"): ("--port",),
+                ("serve",): ("--port", "--max-queue-pairs", "--max-memory", "--bind"),
+                ("registration",): ("--gpu",), ("peer",): ("--peer-gpu",), ("doctor",): ("--port", "--gpu", "--check")
+        }.items():
+            for flag in flags:
+                with self.subTest(command=command, flag=flag):
+                    self.refuse(*command, flag, "", names=[f"{flag}: the value is empty"])
 
     def test_two_results_cannot_go_to_one_file(self):
         file = self.folder / "a"
@@ -128,6 +146,23 @@ class Usage(TestCase):
             with self.subTest(first=first, second=second):
                 self.refuse("latency", "--loopback", "--paths", "tcp", *flags[first], *flags[second],
                             names=["two results cannot go to one file"])
+
+    def test_two_spellings_of_one_file_are_one_file(self):
+        (self.folder / "real").mkdir()
+        (self.folder / "linked").symlink_to("real")
+        (self.folder / "link.json").symlink_to("real/there")
+        (self.folder / "real" / "there").touch()
+        file, there = self.folder / "real" / "a", self.folder / "real" / "there"
+        for spelling, file in ((os.path.relpath(file), file), (self.folder / "linked" / "a", file),
+                               (self.folder / "link.json", there), (self.folder / "none/../real/a", file)):
+            for flags in (["--out", spelling, f"--benchmark_out={file}"], ["--out", file, "--samples", spelling]):
+                with self.subTest(flags=flags):
+                    self.refuse("latency", "--loopback", "--paths", "tcp", *flags,
+                                names=["two results cannot go to one file"])
+        self.refuse("topology", "--xml", self.folder / "real" / "a.svg", "--picture",
+                    self.folder / "linked" / "." / "a.svg", names=["two results cannot go to one file"])
+        self.refuse("topology", "--xml", os.path.relpath(file), "--picture", file,
+                    names=["two results cannot go to one file"])
 
     def test_no_host_or_two_targets_are_refused(self):
         for command in ("compare", "latency", "bandwidth", "visible", "overlap"):
@@ -157,6 +192,18 @@ class Usage(TestCase):
                     names=["no case was measured", "--benchmark_filter"])
         self.refuse("latency", "--loopback", "--paths", "tcp", "--benchmark_repetitions=0",
                     names=["--benchmark_repetitions=0", "from 1 to 9999"])
+
+    def test_a_time_budget_too_short_to_measure_anything_is_no_success(self):
+        arguments = ["bandwidth", "--loopback", "--paths", "tcp", "--time-budget", "0.0000001"]
+        self.assert_ends(self.run_program(*arguments), FAILED, "nothing was measured", "budget of 1e-07 s", "raise")
+        self.assert_ends(self.run_program(*arguments, "--require", "tcp"), UNAVAILABLE, "--require tcp",
+                         "nothing of this path was measured", "budget of 1e-07 s")
+
+    def test_a_required_path_that_a_filter_leaves_out_is_no_success(self):
+        outcome = self.run_program("latency", "--loopback", "--paths", "tcp,tcp_wire", "--require", "tcp", "--sizes", 8,
+                                   "--benchmark_filter=/tcp_wire/", *QUICK)
+        self.assert_ends(outcome, UNAVAILABLE, "--require tcp", "nothing of this path was measured",
+                         "--benchmark_filter")
 
     def test_a_list_of_the_cases_is_all_that_is_printed_when_asked_for(self):
         outcome = self.run_program("latency", "--loopback", "--paths", "tcp", "--sizes", "8,64",
@@ -197,6 +244,10 @@ class Usage(TestCase):
             self.assert_ends(outcome, DONE)
             self.assertIn("gdrbench", outcome.out)
 
+    def test_help_of_the_staging_depth_gives_the_bytes_of_each_kind(self):
+        text = " ".join(self.run_program("bandwidth", "--help", seconds=SOON_S).out.split())
+        self.assertRegex(text, "--staging-depth [^-]*16M, of tcp 4M, or 1M with the payload in host memory")
+
     def test_a_standard_output_that_takes_nothing_is_an_error_of_one_line(self):
         for arguments in (["--help"], ["--version"], ["doctor", "--help"], ["compare", "--help"], ["doctor", "--list"],
                           ["doctor", "--explain"], ["topology"], ["serve", "--port", 0],
@@ -234,6 +285,46 @@ class Usage(TestCase):
         outcome = self.run_program("doctor", "--no-probes", "--record", machine)
         self.assertEqual(2, len(outcome.err.splitlines()), outcome.err)
         self.assertRegex(outcome.err, r"(?m)^  gdrbench doctor --snapshot ")
+
+
+class SoftroceVm(TestCase):
+    """What scripts/softroce-vm takes, before it looks for a kernel; a number that is right gets as far as the command
+    that is not there."""
+
+    def refusal(self, *arguments, real_cores=8, cores=None):
+        nproc = self.folder / "nproc"
+        nproc.write_text(f"#!/bin/sh\necho {real_cores}\n")
+        nproc.chmod(0o755)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SOFTROCE_")}
+        environment["PATH"] = f"{self.folder}:{environment['PATH']}"
+        if cores is not None:
+            environment["SOFTROCE_CORES"] = cores
+        ended = subprocess.run([REPOSITORY / "scripts" / "softroce-vm", *arguments], env=environment,
+                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S,
+                               check=False)
+        self.assertEqual(USAGE, ended.returncode, ended.stderr)
+        return ended.stderr
+
+    def test_a_number_with_leading_zeros_or_of_no_use_is_refused(self):
+        for text in ("08", "0600", "", "1x", "-1", "99999999999999999999"):
+            for flag in ("--memory", "--timeout"):
+                with self.subTest(flag=flag, text=text):
+                    self.assertIn(f"{flag} wants a whole number without leading zeros, not '{text}'",
+                                  self.refusal(flag, text))
+        self.assertIn("SOFTROCE_CORES wants a whole number", self.refusal(cores="08"))
+        self.assertIn("SOFTROCE_CORES=0", self.refusal(cores="0"))
+        for arguments in (["--timeout", "0"], ["--memory", "2048", "--timeout", "90"]):
+            self.assertIn("no command given", self.refusal(*arguments))
+
+    def test_numa_goes_by_the_cores_that_a_node_would_get(self):
+        numa = ["--numa", "--nodes", "2"]
+        for how in ({"real_cores": 4}, {"real_cores": 2, "cores": "2"}):
+            with self.subTest(**how):
+                self.assertIn("no command given", self.refusal(*numa, **how))
+        for how in ({"real_cores": 2}, {"cores": "1"}):
+            with self.subTest(**how):
+                self.assertIn("at least SOFTROCE_CORES=2", self.refusal(*numa, **how))
+        self.assertIn("give --nodes 2", self.refusal("--numa"))
 
 
 class Unavailable(TestCase):
