@@ -1,12 +1,9 @@
 #!/usr/bin/python3
-"""Bad usage ends with status 2 and a text that names the value and what is accepted; what cannot run, with 3."""
+"""Bad usage ends with status 2 and a text that names the value and what is accepted."""
 
-import glob
 import os
-import subprocess
 
-from harness import (DONE, FAILED, PATIENCE_S, QUICK, RDMA_DEVICES, REPOSITORY, SOFTVERBS, SOON_S, UNAVAILABLE, USAGE,
-                     TestCase, main)
+from harness import DONE, FAILED, PATIENCE_S, QUICK, SOFTVERBS, SOON_S, UNAVAILABLE, USAGE, TestCase, main
 
 
 class Usage(TestCase):
@@ -285,97 +282,6 @@ class Usage(TestCase):
         outcome = self.run_program("doctor", "--no-probes", "--record", machine)
         self.assertEqual(2, len(outcome.err.splitlines()), outcome.err)
         self.assertRegex(outcome.err, r"(?m)^  gdrbench doctor --snapshot ")
-
-
-class SoftroceVm(TestCase):
-    """What scripts/softroce-vm takes, before it looks for a kernel; a number that is right gets as far as the command
-    that is not there."""
-
-    def refusal(self, *arguments, real_cores=8, cores=None):
-        nproc = self.folder / "nproc"
-        nproc.write_text(f"#!/bin/sh\necho {real_cores}\n")
-        nproc.chmod(0o755)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("SOFTROCE_")}
-        environment["PATH"] = f"{self.folder}:{environment['PATH']}"
-        if cores is not None:
-            environment["SOFTROCE_CORES"] = cores
-        ended = subprocess.run([REPOSITORY / "scripts" / "softroce-vm", *arguments], env=environment,
-                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S,
-                               check=False)
-        self.assertEqual(USAGE, ended.returncode, ended.stderr)
-        return ended.stderr
-
-    def test_a_number_with_leading_zeros_or_of_no_use_is_refused(self):
-        for text in ("08", "0600", "", "1x", "-1", "99999999999999999999"):
-            for flag in ("--memory", "--timeout"):
-                with self.subTest(flag=flag, text=text):
-                    self.assertIn(f"{flag} wants a whole number without leading zeros, not '{text}'",
-                                  self.refusal(flag, text))
-        self.assertIn("SOFTROCE_CORES wants a whole number", self.refusal(cores="08"))
-        self.assertIn("SOFTROCE_CORES=0", self.refusal(cores="0"))
-        for arguments in (["--timeout", "0"], ["--memory", "2048", "--timeout", "90"]):
-            self.assertIn("no command given", self.refusal(*arguments))
-
-    def test_numa_goes_by_the_cores_that_a_node_would_get(self):
-        numa = ["--numa", "--nodes", "2"]
-        for how in ({"real_cores": 4}, {"real_cores": 2, "cores": "2"}):
-            with self.subTest(**how):
-                self.assertIn("no command given", self.refusal(*numa, **how))
-        for how in ({"real_cores": 2}, {"cores": "1"}):
-            with self.subTest(**how):
-                self.assertIn("at least SOFTROCE_CORES=2", self.refusal(*numa, **how))
-        self.assertIn("give --nodes 2", self.refusal("--numa"))
-
-
-class Unavailable(TestCase):
-    """With --fabric hardware, so that no software NIC stands in."""
-
-    def setUp(self):
-        super().setUp()
-        if RDMA_DEVICES:
-            self.skipTest(f"this machine has RDMA devices: {', '.join(RDMA_DEVICES)}")
-
-    def refuse(self, *arguments, names):
-        self.assert_ends(self.run_program("latency", "--loopback", "--fabric", "hardware", *arguments, *QUICK,
-                                          seconds=SOON_S), UNAVAILABLE, "no RDMA device", *names)
-
-    def test_a_required_path_that_cannot_run_is_an_error_with_the_reason(self):
-        self.refuse("--require", "gdr", names=["--require gdr"])
-        self.refuse("--require", "tcp,rdma", names=["--require rdma"])
-
-    def test_paths_none_of_which_can_run_are_an_error_with_the_reason(self):
-        self.refuse("--paths", "gdr", names=["none of the paths"])
-        self.refuse("--paths", "rdma,gdr,rdma_wire", names=["none of the paths"])
-        self.refuse("--paths", "rdma", "--device", "nosuch", names=["none of the paths"])
-
-    def test_a_path_that_cannot_run_is_skipped_with_its_reason_beside_one_that_can(self):
-        outcome = self.run_program("latency", "--loopback", "--fabric", "hardware", "--sizes", 8, *QUICK)
-        self.assert_ends(outcome, DONE)
-        for path in ("rdma", "gdr"):
-            self.assertRegex(outcome.out, rf"(?m)^[a-z, ]*\b{path}\b[a-z, ]* skipped: .*no RDMA device")
-
-    def test_gpu_memory_without_a_gpu_is_an_error_with_the_reason(self):
-        if glob.glob("/dev/nvidia[0-9]*"):
-            self.skipTest("this machine has a GPU")
-        self.assert_ends(
-            self.run_program("latency", "--loopback", "--paths", "tcp", "--memory", "cuda", *QUICK, seconds=SOON_S),
-            UNAVAILABLE, "CUDA")
-
-    def test_a_way_of_registering_gpu_memory_is_no_reason_to_fail_where_there_is_no_gpu(self):
-        if glob.glob("/dev/nvidia[0-9]*"):
-            self.skipTest("this machine has a GPU")
-        for way in ("auto", "dmabuf", "peermem"):
-            with self.subTest(way=way):
-                arguments = ["latency", "--loopback", "--sizes", 8, "--registration", way, *QUICK]
-                self.assert_ends(self.run_program(*arguments, "--paths", "tcp", "--memory", "cuda", seconds=SOON_S),
-                                 UNAVAILABLE, "CUDA")
-                self.assert_ends(self.run_program(*arguments, "--paths", "tcp"), DONE)
-
-    def test_a_required_path_that_fails_at_one_point_only_is_an_error_too(self):
-        outcome = self.run_program("latency", "--loopback", "--require", "tcp", "--paths", "tcp", "--sizes", 8,
-                                   "--op", "send,write", *QUICK)
-        self.assert_ends(outcome, UNAVAILABLE, "--require tcp", "a plain write raises no completion")
-        self.assertRegex(outcome.out, r"tcp +send +8 B")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "measure/runner.hpp"
+
+namespace gdrbench::measure {
+
+using namespace std::chrono_literals;
+
+using MakeRunner = std::unique_ptr<Runner> (*)(const Case&, Role, Payload&);
+
+/// Both ends of a case in this process, each in a thread of its own, joined by real sockets.
+class TwoEnds {
+ public:
+  explicit TwoEnds(const Case& c, MakeRunner make = make_runner)
+      : initiator_(make(c, Role::initiator, initiator_payload)),
+        responder_(make(c, Role::responder, responder_payload)) {
+    wire::Listener listener({"127.0.0.1", 0});
+    std::vector<wire::Socket> ours, theirs;
+    for (std::uint32_t lane = 0; lane < c.queue_pairs; ++lane) {
+      ours.push_back(wire::connect_tcp({"127.0.0.1", listener.port()}, wire::after(5s)));
+      theirs.push_back(listener.accept(wire::after(5s)));
+    }
+    initiator_->connect(responder_->offer(), std::move(ours));
+    responder_->connect(initiator_->offer(), std::move(theirs));
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, control_), 0);
+  }
+  ~TwoEnds() {
+    for (const int fd : control_) close(fd);
+  }
+
+  EndResult run(const RunRequest& request) {
+    initiator_->prepare(request);
+    responder_->prepare(request);
+    EndResult responder_result;
+    std::thread responder([&] {
+      Watch watch(control_[1], 10s);
+      responder_result = responder_->run(watch);
+    });
+    Watch watch(control_[0], 10s);
+    EndResult result = initiator_->run(watch);
+    const char finish = 'f';
+    EXPECT_EQ(write(control_[0], &finish, 1), 1);
+    responder.join();
+    char read_back = 0;
+    EXPECT_EQ(read(control_[1], &read_back, 1), 1);
+    return result;
+  }
+  std::string faults() { return initiator_->verify() + responder_->verify(); }
+
+  Payload initiator_payload, responder_payload;
+
+ private:
+  std::unique_ptr<Runner> initiator_, responder_;
+  int control_[2] = {-1, -1};
+};
+
+}  // namespace gdrbench::measure
