@@ -4,7 +4,7 @@
 
 #include "measure/core_binding.hpp"
 #include "memory/staging_choice.hpp"
-#include "path/bounce.hpp"
+#include "session/case_limits.hpp"
 
 namespace gdrbench::benchmarks {
 namespace {
@@ -34,8 +34,7 @@ std::vector<Load> loads_of(const Case& c, const MeasureOptions& options) {
 
 // Plain staging copies whole messages, as far as a wire takes them at once.
 std::uint64_t chunk_bytes(const Case& c, const MeasureOptions& options) {
-  constexpr std::uint64_t least = 256;  // that may be asked for
-  if (!is_pipelined(c.staging.variant)) return std::clamp(c.size_bytes, least, path::max_chunk_bytes);
+  if (!is_pipelined(c.staging.variant)) return std::clamp(c.size_bytes, least_chunk_bytes, most_chunk_bytes);
   if (c.staging.variant == Staging::automatic && !options.chunk_given) return memory::choose_chunk_bytes(c);
   return options.staging.chunk_bytes;
 }

@@ -124,8 +124,8 @@ struct StagingOptions {
   CopyEngine engine = CopyEngine::automatic;
   std::uint64_t chunk_bytes = std::uint64_t{256}
                               << 10;  ///< largest piece copied and sent at once; ignored by plain
-  std::uint32_t slots = 0;    ///< chunks in flight each way on a lane; 0: what fits 16 MiB (tcp: 4 MiB)
-  std::uint32_t streams = 1;  ///< of the copy engine, each way on a lane
+  std::uint32_t slots = 0;            ///< chunks in flight each way on a lane; 0: as many as bounce.hpp says
+  std::uint32_t streams = 1;          ///< of the copy engine, each way on a lane
   bool operator==(const StagingOptions&) const = default;
 };
 /// Chunked, with copies and wire overlapped.

@@ -8,6 +8,7 @@
 #include "cli/fabric.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
+#include "session/case_limits.hpp"
 
 namespace gdrbench::cli {
 namespace {
@@ -37,18 +38,9 @@ void check_range(const char* flag, std::uint64_t value, std::uint64_t low, std::
 }
 
 void check_gid_index(const char* flag, std::optional<int> index) {
-  constexpr int most = 65'535;
-  if (index && (*index < 0 || *index > most))
-    throw UsageError(fmt::format("{} {}: outside 0 … {}", flag, *index, most));
+  if (index && (*index < 0 || *index > most_gid_index))
+    throw UsageError(fmt::format("{} {}: outside 0 … {}", flag, *index, most_gid_index));
 }
-
-constexpr std::uint32_t most_queue_pairs = 1024;
-constexpr std::uint32_t most_depth = 4096;
-constexpr std::uint32_t most_staging_depth = 256;
-constexpr std::uint32_t most_staging_streams = 16;
-constexpr std::uint32_t most_tcp_threads = 64;
-constexpr std::uint32_t most_inline_bytes = 65'536;
-constexpr std::uint64_t most_footprint = std::uint64_t{1} << 44;
 
 struct SmallNumber {
   const char* flag;
@@ -149,7 +141,7 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
       .add_option("--staging-depth", options.staging.slots,
                   fmt::format("Chunks in flight each way on a queue pair, up to {}; 0: what fits 16M, of tcp "
                               "4M, or 1M with the payload in host memory",
-                              most_staging_depth))
+                              most_staging_slots))
       ->capture_default_str()
       ->group(what);
   command
@@ -262,11 +254,11 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
                     flags.staging));
   options.chunk_given = flags.chunk.has_value();
   if (flags.chunk) options.staging.chunk_bytes = parse_size(*flags.chunk);
-  check_range("--staging-depth", options.staging.slots, 0, most_staging_depth);
+  check_range("--staging-depth", options.staging.slots, 0, most_staging_slots);
   check_range("--staging-streams", options.staging.streams, 1, most_staging_streams);
-  check_range("--chunk", options.staging.chunk_bytes, 256, (8 << 20) - 64);
+  check_range("--chunk", options.staging.chunk_bytes, least_chunk_bytes, most_chunk_bytes);
   if (flags.footprint) options.footprint_bytes = parse_size(*flags.footprint);
-  check_range("--footprint", options.footprint_bytes, 0, most_footprint);
+  check_range("--footprint", options.footprint_bytes, 0, most_bytes);
   check_range("--inline", options.verbs.inline_bytes, 0, most_inline_bytes);
   check_gid_index("--gid-index", options.gid_index);
   check_gid_index("--peer-gid-index", options.peer_gid_index);

@@ -8,23 +8,14 @@
 
 #include "error/fields.hpp"
 #include "gdrbench/error.hpp"
+#include "session/case_limits.hpp"
 
 namespace gdrbench::session {
 namespace {
 
 using nlohmann::json;
 
-// Larger than any machine, small enough that sums and page rounding cannot overflow.
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 44;
 constexpr std::uint64_t most_bytes_in_flight = std::uint64_t{1} << 50;
-// The range of --chunk, in which the bounce memory of a lane stays small.
-constexpr std::uint64_t least_chunk_bytes = 256;
-constexpr std::uint64_t most_chunk_bytes = (8 << 20) - 64;
-// The ranges of --staging-depth and --staging-streams.
-constexpr std::uint32_t most_staging_slots = 256;
-constexpr std::uint32_t most_staging_streams = 16;
-constexpr std::uint32_t most_tcp_threads = 64;  // of --tcp-threads
-constexpr std::uint64_t most_depth = 4096;
 constexpr std::uint64_t most_iterations = std::uint64_t{1} << 48;
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 constexpr double most_seconds = 1e9;
@@ -69,7 +60,7 @@ std::uint32_t path_mtu(const Fields& f) {
 VerbsOptions verbs_from_json(const Fields& f) {
   VerbsOptions verbs;
   verbs.device = f.text("device", longest_device_name);
-  if (!f.is_null("gid_index")) verbs.gid_index = f.number_as<int>("gid_index", 0, 65'535);
+  if (!f.is_null("gid_index")) verbs.gid_index = f.number_as<int>("gid_index", 0, most_gid_index);
   verbs.port = f.number_as<std::uint8_t>("port", 1, 254);
   verbs.path_mtu = path_mtu(f);
   verbs.timeout = f.number_as<std::uint8_t>("timeout", 0, 31);
@@ -78,7 +69,7 @@ VerbsOptions verbs_from_json(const Fields& f) {
   verbs.min_rnr_timer = f.number_as<std::uint8_t>("min_rnr_timer", 0, 31);
   verbs.service_level = f.number_as<std::uint8_t>("service_level", 0, 15);
   verbs.traffic_class = f.number_as<std::uint8_t>("traffic_class", 0, 255);
-  verbs.inline_bytes = f.number_as<std::uint32_t>("inline_bytes", 0, 65'536);
+  verbs.inline_bytes = f.number_as<std::uint32_t>("inline_bytes", 0, most_inline_bytes);
   verbs.connect = f.name<ConnectBy>("connect");
   verbs.relaxed_ordering = f.flag("relaxed_ordering");
   verbs.registration = f.name<RegisterBy>("registration");
@@ -163,7 +154,7 @@ Case case_from_json(const json& j) {
   c.direction = f.name<Direction>("direction");
   c.size_bytes = f.number("size_bytes", 1, most_bytes);
   c.depth = f.number_as<std::uint32_t>("depth", 1, most_depth);
-  c.queue_pairs = f.number_as<std::uint32_t>("queue_pairs", 1, 1024);
+  c.queue_pairs = f.number_as<std::uint32_t>("queue_pairs", 1, most_queue_pairs);
   if (c.size_bytes > most_bytes_in_flight / c.depth / c.queue_pairs)
     throw UsageError(fmt::format("case.size_bytes: {} messages of {} bytes in flight are more than {} bytes",
                                  std::uint64_t{c.depth} * c.queue_pairs, c.size_bytes, most_bytes_in_flight));
