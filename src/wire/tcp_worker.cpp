@@ -1,31 +1,15 @@
 #include "wire/tcp_worker.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "error/clock.hpp"
+#include "error/held_signals.hpp"
 
 namespace gdrbench::wire {
 namespace {
 
 // About what falling asleep and being woken costs.
 constexpr double polling_patience_us = 50;
-
-/// Threads started meanwhile get no signals: those are for the thread that measures.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 
@@ -34,7 +18,7 @@ TcpWorker::TcpWorker(std::vector<TcpLane*> lanes, CompletionMode mode, WakeUp& o
       patience_us_(mode == CompletionMode::poll ? polling_patience_us : 0),
       owner_(&owner),
       watch_({lanes_.begin(), lanes_.end()}) {
-  const SignalsBlocked blocked;
+  const HeldSignals held(HeldSignals::Which::all);  // they are for the thread that measures
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "gdrbench-tcp");
 }
