@@ -13,7 +13,7 @@ namespace gdrbench::path {
 /// too.
 constexpr std::uint32_t wire_threads(const Case& c, std::uint32_t cores) {
   constexpr std::uint32_t most_by_itself = 8;
-  constexpr std::uint64_t worth_it = 64 << 10;  // of smaller messages the hand-over costs more than the copy
+  constexpr std::uint64_t worth_it = 64 << 10;  // of smaller messages the hand-over is a larger part
   // A message that is timed would wait for the hand-over.
   if (uses_verbs(c.path) || times_messages(c.suite)) return 0;
   if (c.tcp_threads) return std::min(*c.tcp_threads, c.queue_pairs);
