@@ -53,12 +53,13 @@ class TcpWires : public testing::TestWithParam<std::uint32_t> {
   ReceiveRequest receive(std::uint32_t lane, std::uint64_t id, std::uint32_t length) {
     return {.id = id, .lane = lane, .address = memory_b_.data() + id, .length = length};
   }
-  /// Sleeps in wait() until `wire` has completed something; none within 5 s.
+  /// Sleeps in wait() until `wire` has completed something. None within 5 s: so long does a sleeper sleep
+  /// that nobody wakes.
   static std::optional<Completion> next(TcpWire& wire) {
     Completion one;
     for (const Deadline deadline = after(5s); std::chrono::steady_clock::now() < deadline;) {
       if (wire.poll({&one, 1}) == 1) return one;
-      wire.wait(-1, 1000);
+      wire.wait(-1, 5000);
     }
     return std::nullopt;
   }
