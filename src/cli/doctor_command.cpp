@@ -36,7 +36,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Flags {
+struct DoctorFlags {
   std::string host, key_file, fabric = "auto", device, peer_device, size = "64M";
   std::string snapshot, record;
   std::vector<std::string> checks;
@@ -46,12 +46,12 @@ struct Flags {
 };
 
 // What both ends show, and what went wrong on the way to it.
-struct Visit {
+struct Examination {
   doctor::Report report;
   std::exception_ptr failure;
 };
 
-void check_usage(const Flags& flags) {
+void check_usage(const DoctorFlags& flags) {
   if (!flags.snapshot.empty() &&
       (!flags.device.empty() || flags.gpu || !flags.peer_device.empty() || flags.peer_gpu))
     throw UsageError("--snapshot tries nothing: leave --device, --gpu, --peer-device and --peer-gpu out");
@@ -70,13 +70,13 @@ void check_usage(const Flags& flags) {
 }
 
 // The doctor looks at what the kernel offers: softverbs stands in for nothing unless it is asked for.
-void prepare_fabric(const Flags& flags, const Invocation& invocation) {
+void prepare_fabric(const DoctorFlags& flags, const Invocation& invocation) {
   const std::optional<FabricKind> fabric = read_fabric(flags.fabric);
   if (fabric == FabricKind::softverbs)
     provide_fabric({.fabric = fabric, .devices = {flags.device, flags.peer_device}}, invocation.argv);
 }
 
-ConnectOptions connect_options(const Flags& flags) {
+ConnectOptions connect_options(const DoctorFlags& flags) {
   ConnectOptions connect;
   const HostPort address = server_address(flags.host, flags.port);
   connect.host = address.host;
@@ -85,7 +85,7 @@ ConnectOptions connect_options(const Flags& flags) {
   return connect;
 }
 
-TransferRequest transfer_request(const Flags& flags) {
+TransferRequest transfer_request(const DoctorFlags& flags) {
   TransferRequest request;
   request.loopback = flags.host.empty();
   if (!request.loopback) request.connect = connect_options(flags);
@@ -118,22 +118,22 @@ doctor::EndReport end_report(const doctor::Facts& facts, const std::vector<const
 }
 
 // The report is shown all the same; a failure before this one decides the exit status.
-void try_to_record(const Flags& flags, const doctor::Facts& facts, Visit& visit) {
+void try_to_record(const DoctorFlags& flags, const doctor::Facts& facts, Examination& examination) {
   if (flags.record.empty()) return;
   try {
     record_to(flags.record, facts);
   } catch (const Interrupted&) {
     throw;
   } catch (const std::exception& fault) {
-    if (visit.failure)
+    if (examination.failure)
       print_error(fault.what());
     else
-      visit.failure = std::current_exception();
+      examination.failure = std::current_exception();
   }
 }
 
 // What is asked for and not there is no finding. The other end's are its own to know.
-void require_devices(const Flags& flags, const doctor::Answers& answers) {
+void require_devices(const DoctorFlags& flags, const doctor::Answers& answers) {
   require_gpu("--gpu", flags.gpu, answers);
   require_device("--device", flags.device, answers);
   if (!flags.host.empty()) return;
@@ -142,7 +142,7 @@ void require_devices(const Flags& flags, const doctor::Answers& answers) {
 }
 
 // Tries transfers, and samples the ports' counters around them.
-std::string try_transfers(const Flags& flags, doctor::Facts& facts,
+std::string try_transfers(const DoctorFlags& flags, doctor::Facts& facts,
                           std::vector<doctor::ProbeAnswer>& probes) {
   facts.answers.counters_before = doctor::read_counters(facts.root);
   TransferAnswers tried = probe_transfers(transfer_request(flags));
@@ -151,9 +151,9 @@ std::string try_transfers(const Flags& flags, doctor::Facts& facts,
   return tried.peer_lost;
 }
 
-Visit examine_one(const Flags& flags, const std::vector<const doctor::Check*>& checks) {
+Examination examine_one(const DoctorFlags& flags, const std::vector<const doctor::Check*>& checks) {
   const std::uint64_t size = parse_size(flags.size);
-  Visit visit;
+  Examination examination;
   doctor::Facts facts;
   if (!flags.snapshot.empty()) {
     facts = facts_of_snapshot(flags.snapshot, size);
@@ -162,11 +162,11 @@ Visit examine_one(const Flags& flags, const std::vector<const doctor::Check*>& c
     require_devices(flags, facts.answers);
     if (!flags.no_probes) try_transfers(flags, facts, facts.answers.probes);
   }
-  try_to_record(flags, facts, visit);
+  try_to_record(flags, facts, examination);
   const bool is_recorded = !flags.snapshot.empty();
-  visit.report.ends.push_back(end_report(facts, checks, is_recorded ? flags.snapshot : this_host(),
-                                         is_recorded ? "snapshot" : "this machine"));
-  return visit;
+  examination.report.ends.push_back(end_report(facts, checks, is_recorded ? flags.snapshot : this_host(),
+                                               is_recorded ? "snapshot" : "this machine"));
+  return examination;
 }
 
 // What transfers between the ends show; findings of either end may explain it.
@@ -201,10 +201,10 @@ doctor::Facts with_counters_now(doctor::Facts facts, const ConnectOptions& conne
   return facts;
 }
 
-Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& checks) {
+Examination examine_both(const DoctorFlags& flags, const std::vector<const doctor::Check*>& checks) {
   const FactsRequest request{.size_bytes = parse_size(flags.size), .probes = !flags.no_probes};
   const ConnectOptions connect = connect_options(flags);
-  Visit visit;
+  Examination examination;
   const json told = ask_peer(connect, request);
   doctor::Facts here = facts_of_this_machine(request);
   require_devices(flags, here.answers);
@@ -217,7 +217,7 @@ Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& 
                         fmt::format("responder {}:{}", connect.host, connect.port));
     };
     other = report_of(there.facts());
-    visit.report.between = doctor::compare_ends(here, there.facts());
+    examination.report.between = doctor::compare_ends(here, there.facts());
     if (!flags.no_probes) {
       if (const std::string lost = try_transfers(flags, here, transfers); !lost.empty()) throw PeerLost(lost);
       other = report_of(with_counters_now(there.facts(), connect, request.size_bytes));
@@ -225,17 +225,17 @@ Visit examine_both(const Flags& flags, const std::vector<const doctor::Check*>& 
   } catch (const Interrupted&) {
     throw;
   } catch (const Error&) {
-    visit.failure = std::current_exception();  // what was found before is shown
+    examination.failure = std::current_exception();  // what was found before is shown
   }
-  try_to_record(flags, here, visit);
-  visit.report.ends.push_back(end_report(here, checks, this_host(), "this machine"));
-  if (other) visit.report.ends.push_back(*other);
-  const std::vector<doctor::Finding> found = findings_of_transfers(transfers, visit.report, checks);
-  visit.report.between.insert(visit.report.between.end(), found.begin(), found.end());
-  return visit;
+  try_to_record(flags, here, examination);
+  examination.report.ends.push_back(end_report(here, checks, this_host(), "this machine"));
+  if (other) examination.report.ends.push_back(*other);
+  const std::vector<doctor::Finding> found = findings_of_transfers(transfers, examination.report, checks);
+  examination.report.between.insert(examination.report.between.end(), found.begin(), found.end());
+  return examination;
 }
 
-void print_report(const doctor::Report& report, const Flags& flags) {
+void print_report(const doctor::Report& report, const DoctorFlags& flags) {
   const bool colours = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
   const std::string text =
       flags.json ? doctor::to_json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n"
@@ -255,7 +255,7 @@ std::string list_of_checks(const std::vector<const doctor::Check*>& checks) {
   return text;
 }
 
-int run_doctor(const Flags& flags, const Invocation& invocation) {
+int run_doctor(const DoctorFlags& flags, const Invocation& invocation) {
   const std::vector<const doctor::Check*> checks = doctor::select_checks(flags.checks);
   if (flags.list) return print_text(list_of_checks(checks));
   if (flags.explain) return print_text(doctor::explain_checks(checks));
@@ -266,19 +266,19 @@ int run_doctor(const Flags& flags, const Invocation& invocation) {
   prepare_fabric(flags, invocation);
   if (flags.facts_for_peer) return print_facts_for_peer({.size_bytes = size, .probes = !flags.no_probes});
 
-  Visit visit = flags.host.empty() ? examine_one(flags, checks) : examine_both(flags, checks);
+  Examination examination = flags.host.empty() ? examine_one(flags, checks) : examine_both(flags, checks);
   throw_if_interrupted();
-  visit.report.command = invocation.text;
-  visit.report.strict = flags.strict;
-  print_report(visit.report, flags);
-  if (visit.failure) std::rethrow_exception(visit.failure);
-  return static_cast<int>(doctor::exit_status(visit.report));
+  examination.report.command = invocation.text;
+  examination.report.strict = flags.strict;
+  print_report(examination.report, flags);
+  if (examination.failure) std::rethrow_exception(examination.failure);
+  return static_cast<int>(doctor::exit_status(examination.report));
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<DoctorFlags>();
   CLI::App* command =
       app.add_subcommand("doctor", "Why gdr is missing or slow on this node, or between two, and what to do");
   command->add_option("HOST", flags->host,

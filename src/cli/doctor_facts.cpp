@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/fields.hpp"
 #include "cli/output.hpp"
 #include "doctor/collect.hpp"
 #include "doctor/isolated.hpp"
 #include "doctor/record.hpp"
 #include "doctor/registration_probes.hpp"
-#include "doctor/shallow_json.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/session.hpp"
 #include "topology/recording.hpp"
@@ -38,7 +38,7 @@ doctor::Answers answers_in(const topology::Root& root) {
   const topology::FileText file = root.read("answers.json", most_answer_bytes);
   if (!file.present()) return {};
   try {
-    return doctor::answers_from_json(doctor::parse_shallow(file.text));
+    return doctor::answers_from_json(parse_bounded(file.text));
   } catch (const std::exception& fault) {
     print_error(fmt::format("{}/answers.json: {}; going on without what drivers said", root.folder().native(),
                             fault.what()));

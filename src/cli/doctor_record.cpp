@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/held_signals.hpp"
 #include "cli/output.hpp"
 #include "doctor/anonymise.hpp"
 #include "doctor/record.hpp"
-#include "error/held_signals.hpp"
 #include "gdrbench/interrupt.hpp"
 
 namespace gdrbench::cli {

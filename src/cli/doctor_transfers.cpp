@@ -37,9 +37,9 @@ std::string reason_of(const Unavailable& fault) {
 }
 
 // The child's visit to the other end, begun by its first step.
-class Visit {
+class TransferSession {
  public:
-  explicit Visit(const TransferRequest& request) : request_(request) {}
+  explicit TransferSession(const TransferRequest& request) : request_(request) {}
 
   json run(const TransferProbe& probe) {
     if (!lost_.empty()) return {{"lost", lost_}};
@@ -113,7 +113,7 @@ std::string text_in(const json& answer, const char* key) {
 
 TransferAnswers probe_transfers(const TransferRequest& request) {
   const std::vector<TransferProbe> planned = benchmarks::transfer_probes();
-  const auto visit = std::make_shared<Visit>(request);
+  const auto visit = std::make_shared<TransferSession>(request);
   std::vector<std::function<json()>> steps;
   steps.reserve(planned.size());
   for (std::size_t i = 0; i < planned.size(); ++i)

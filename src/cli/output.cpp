@@ -8,9 +8,9 @@
 #include <iostream>
 #include <string>
 
+#include "base/printable.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
-#include "session/printable.hpp"
 
 namespace gdrbench::cli {
 namespace {
@@ -25,7 +25,7 @@ std::string printable_lines(std::string_view text) {
   std::string shown;
   for (;;) {
     const std::size_t end = text.find('\n');
-    shown += session::printable(text.substr(0, end));
+    shown += printable(text.substr(0, end));
     shown += '\n';
     if (end == std::string_view::npos) return shown;
     text.remove_prefix(end + 1);

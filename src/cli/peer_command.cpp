@@ -18,12 +18,12 @@
 namespace gdrbench::cli {
 namespace {
 
-struct Flags : LocalFlags {
+struct PeerFlags : LocalFlags {
   std::optional<int> peer_gpu;
 };
 
 // One operation each: the latency of a write into GPU memory cannot be seen by a CPU, that of a read can.
-benchmarks::MeasureOptions options_of(const Flags& flags, Suite suite) {
+benchmarks::MeasureOptions options_of(const PeerFlags& flags, Suite suite) {
   benchmarks::MeasureOptions options;
   options.suites = {suite};
   options.paths = {Path::peer, Path::gdr, Path::rdma, Path::tcp};
@@ -52,7 +52,7 @@ std::string note_of(const ResultDocument& document, int gpu, int peer_gpu, int c
   return note;
 }
 
-int peer(const Flags& flags, const Invocation& invocation) {
+int peer(const PeerFlags& flags, const Invocation& invocation) {
   benchmarks::MeasureOptions latency = options_of(flags, Suite::latency);
   benchmarks::MeasureOptions bandwidth = options_of(flags, Suite::bandwidth);
   provide_fabric({.fabric = latency.fabric, .devices = {}}, invocation.argv);
@@ -117,7 +117,7 @@ int peer(const Flags& flags, const Invocation& invocation) {
 }  // namespace
 
 void add_peer(CLI::App& app, Action& chosen, const Invocation& invocation) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PeerFlags>();
   CLI::App* command = app.add_subcommand(
       "peer", "GPU to GPU within this node: straight (NVLink, PCIe), through the NIC, and through TCP");
   add_local_flags(*command, *flags, "GPU of the initiator", "Message sizes: 8,4k,1M or 8:64M:x2");

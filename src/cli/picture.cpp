@@ -111,7 +111,7 @@ void check_picture(const fs::path& file) {
   if (std::find(std::begin(endings), std::end(endings), ending) == std::end(endings))
     throw UsageError(
         fmt::format("--picture '{}': the name must end in .svg, .png, .pdf or .txt", file.string()));
-  check_writable(file);
+  gdrbench::check_writable(file);
 }
 
 void draw_picture(const std::string& xml, const fs::path& file) {

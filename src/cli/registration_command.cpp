@@ -18,12 +18,12 @@
 namespace gdrbench::cli {
 namespace {
 
-struct Flags : LocalFlags {
+struct RegistrationFlags : LocalFlags {
   std::string device;
 };
 
 // The device that is asked for, or the best that can be used; null without one.
-const verbs::DeviceInfo* choose(const std::vector<verbs::DeviceInfo>& devices, const Flags& flags,
+const verbs::DeviceInfo* choose(const std::vector<verbs::DeviceInfo>& devices, const RegistrationFlags& flags,
                                 const std::optional<FabricKind>& fabric, const nlohmann::json& this_end) {
   std::vector<nlohmann::json> usable;
   for (const verbs::DeviceInfo& device : devices) {
@@ -48,7 +48,7 @@ std::exception_ptr why_nothing(const ResultDocument& document, const std::string
       Unavailable("nothing can be registered here: " + document.local_skipped.front().reason));
 }
 
-int registration(const Flags& flags, const Invocation& invocation) {
+int registration(const RegistrationFlags& flags, const Invocation& invocation) {
   const std::optional<FabricKind> fabric = read_fabric(flags.fabric);
   benchmarks::RegistrationOptions options{.sizes = {}, .device = "", .no_device = "", .gpu = flags.gpu};
   if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
@@ -109,7 +109,7 @@ int registration(const Flags& flags, const Invocation& invocation) {
 }  // namespace
 
 void add_registration(CLI::App& app, Action& chosen, const Invocation& invocation) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<RegistrationFlags>();
   CLI::App* command = app.add_subcommand(
       "registration", "Time to register memory with the RDMA device, against the copy that it saves");
   add_local_flags(*command, *flags, "GPU whose memory is registered",

@@ -20,7 +20,7 @@
 namespace gdrbench::cli {
 namespace {
 
-struct Flags {
+struct ServeFlags {
   std::string bind = "127.0.0.1";
   std::uint16_t port = default_port;
   std::string key_file;
@@ -38,7 +38,7 @@ std::string host_for_clients(const std::string& bind) {
 }
 
 // How clients reach this server, and who may.
-std::string greeting(const Flags& flags, const std::string& key, bool fresh_key, std::uint16_t port,
+std::string greeting(const ServeFlags& flags, const std::string& key, bool fresh_key, std::uint16_t port,
                      const std::string& devices) {
   const bool local = is_loopback(flags.bind);
   const std::string lead = fresh_key ? fmt::format("GDRBENCH_KEY={} ", key) : "";
@@ -57,7 +57,7 @@ std::string greeting(const Flags& flags, const std::string& key, bool fresh_key,
   return text;
 }
 
-int serve(const Flags& flags, const Invocation& invocation) {
+int serve(const ServeFlags& flags, const Invocation& invocation) {
   // With --bind, the other commands choose cores.
   for (const auto& [by, word] : EnumNames<BindBy>::names)
     if (flags.bind == word)
@@ -96,7 +96,7 @@ int serve(const Flags& flags, const Invocation& invocation) {
 }  // namespace
 
 void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ServeFlags>();
   CLI::App* command = app.add_subcommand("serve", "Answer on this node, one client after another");
   command
       ->add_option("--bind", flags->bind,

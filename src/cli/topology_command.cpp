@@ -22,12 +22,12 @@
 namespace gdrbench::cli {
 namespace {
 
-struct Flags {
+struct TopologyFlags {
   bool json = false;
   std::string xml, picture, snapshot;
 };
 
-topology::Root root_of(const Flags& flags) {
+topology::Root root_of(const TopologyFlags& flags) {
   if (flags.snapshot.empty()) return topology::Root();
   return topology::open_recording(flags.snapshot, fmt::format("--snapshot '{}'", flags.snapshot));
 }
@@ -50,7 +50,7 @@ void add_softverbs(topology::Machine& machine) {
   }
 }
 
-int show_topology(const Flags& flags) {
+int show_topology(const TopologyFlags& flags) {
   const topology::Root root = root_of(flags);
   check_distinct({flags.xml, flags.picture});
   if (!flags.xml.empty()) gdrbench::check_writable(flags.xml);
@@ -92,7 +92,7 @@ int show_topology(const Flags& flags) {
 }  // namespace
 
 void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TopologyFlags>();
   CLI::App* command = app.add_subcommand(
       "topology", "GPUs, NICs, NVMe devices, what lies between them, and the best NIC of each GPU");
   command->add_flag("--json", flags->json, "JSON on standard output (docs/topology.schema.json)");

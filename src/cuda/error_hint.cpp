@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "error/confirm.hpp"
+#include "base/confirm.hpp"
 
 namespace gdrbench::cuda {
 namespace {

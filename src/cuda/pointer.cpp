@@ -4,10 +4,10 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include "base/confirm.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device.hpp"
 #include "cuda/driver_api.hpp"
-#include "error/confirm.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::cuda {

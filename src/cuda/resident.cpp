@@ -15,7 +15,7 @@ namespace {
 // The flag is in front, on a line of its own: the GPU reads it, and the host reads the others.
 constexpr std::size_t first_word = 64;
 
-cudaStream_t native(void* stream) {
+cudaStream_t native_stream(void* stream) {
   return static_cast<cudaStream_t>(stream);
 }
 
@@ -40,7 +40,7 @@ ResidentKernel::ResidentKernel(int gpu, const void* kernel, std::size_t words)
 ResidentKernel::~ResidentKernel() {
   if (!running_) return;
   set_flag(shared_.address(), 1);
-  log_runtime_failure(cudaStreamSynchronize(native(stream_.get())), "ending a kernel");
+  log_runtime_failure(cudaStreamSynchronize(native_stream(stream_.get())), "ending a kernel");
 }
 
 void ResidentKernel::launch(unsigned blocks, unsigned threads, void** arguments) {
@@ -48,8 +48,9 @@ void ResidentKernel::launch(unsigned blocks, unsigned threads, void** arguments)
   use_device(gpu_);
   std::memset(address_of_word(0), 0, words_ * sizeof(std::uint64_t));
   set_flag(shared_.address(), 0);
-  check_runtime(cudaLaunchKernel(kernel_, dim3(blocks), dim3(threads), arguments, 0, native(stream_.get())),
-                fmt::format("starting a kernel of {} blocks of {} threads on GPU {}", blocks, threads, gpu_));
+  check_runtime(
+      cudaLaunchKernel(kernel_, dim3(blocks), dim3(threads), arguments, 0, native_stream(stream_.get())),
+      fmt::format("starting a kernel of {} blocks of {} threads on GPU {}", blocks, threads, gpu_));
   running_ = true;
 }
 
@@ -57,11 +58,11 @@ void ResidentKernel::stop() {
   if (!running_) return;
   running_ = false;
   set_flag(shared_.address(), 1);
-  check_runtime(cudaStreamSynchronize(native(stream_.get())), "ending a kernel");
+  check_runtime(cudaStreamSynchronize(native_stream(stream_.get())), "ending a kernel");
 }
 
 void ResidentKernel::check() const {
-  const cudaError_t code = cudaStreamQuery(native(stream_.get()));
+  const cudaError_t code = cudaStreamQuery(native_stream(stream_.get()));
   if (code != cudaErrorNotReady) check_runtime(code, "looking at a running kernel");
 }
 

@@ -31,7 +31,7 @@ const Driver& driver() {
   return functions;
 }
 
-CUdeviceptr native(void* address) {
+CUdeviceptr device_pointer(void* address) {
   return reinterpret_cast<CUdeviceptr>(address);
 }
 
@@ -72,8 +72,8 @@ class Allocation {
 }  // namespace
 
 void UnmapVmmMemory::operator()(void* address) const noexcept {
-  log_driver_failure(driver().unmap(native(address), length), "unmapping GPU memory");
-  log_driver_failure(driver().free_addresses(native(address), length), "freeing GPU addresses");
+  log_driver_failure(driver().unmap(device_pointer(address), length), "unmapping GPU memory");
+  log_driver_failure(driver().free_addresses(device_pointer(address), length), "freeing GPU addresses");
 }
 
 VmmMemory::VmmMemory(int gpu, std::uint64_t length) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "error/clock.hpp"
+#include "base/clock.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/run_result.hpp"
 #include "measure/cpu_meter.hpp"
@@ -68,7 +68,7 @@ void sit_out(P& path, Watch& watch, CompletionMode mode) {
   if (path.accepts_passively()) {
     while (watch.check()) {
       watch.active();  // the messages are not seen here; a lost peer is, on the control channel
-      wire::wait_for(watch.control_fd(), POLLIN | POLLRDHUP, wire::after(std::chrono::milliseconds(100)));
+      wire::wait_for(watch.control_fd(), POLLIN | POLLRDHUP, after(std::chrono::milliseconds(100)));
     }
   } else {
     turn_until(path, watch, mode, [] { return false; });

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "error/fields.hpp"
+#include "base/fields.hpp"
 #include "gdrbench/error.hpp"
 #include "measure/gpu_nic.hpp"
 #include "measure/gpu_writes.hpp"

@@ -21,20 +21,20 @@ constexpr std::uint32_t channel_turns = 1024;
 constexpr auto longest_blindness = 50ms;
 
 // Of steady_clock's time line, at the resolution of the kernel's tick.
-wire::Deadline coarse_now() {
+Deadline coarse_now() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return wire::Deadline(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+  return Deadline(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
 }
 
 }  // namespace
 
-Watch::Watch(int control_fd, std::chrono::milliseconds stall_limit, wire::Deadline deadline)
+Watch::Watch(int control_fd, std::chrono::milliseconds stall_limit, Deadline deadline)
     : control_fd_(control_fd), stall_limit_(stall_limit), deadline_(deadline) {}
 
 bool Watch::idle() {
   if (++turns_ % clock_turns != 0) return true;
-  const wire::Deadline now = coarse_now();
+  const Deadline now = coarse_now();
   if (turns_ % channel_turns != 0 && now < look_at_) return true;
   return look(now);
 }
@@ -43,7 +43,7 @@ bool Watch::check() {
   return look(coarse_now());
 }
 
-bool Watch::look(wire::Deadline now) {
+bool Watch::look(Deadline now) {
   throw_if_interrupted();
   look_at_ = now + longest_blindness;
   pollfd channel{control_fd_, POLLIN | POLLRDHUP, 0};

@@ -22,8 +22,7 @@ class Watch {
  public:
   /// `control_fd` becomes readable when the other end has something to say: for the responder that the run is
   /// over, for the initiator that the responder failed; or at either end that the peer is gone.
-  Watch(int control_fd, std::chrono::milliseconds stall_limit,
-        wire::Deadline deadline = wire::Deadline::max());
+  Watch(int control_fd, std::chrono::milliseconds stall_limit, Deadline deadline = Deadline::max());
 
   /// Progress was made.
   void active() { moved_ = true; }
@@ -36,15 +35,15 @@ class Watch {
   int control_fd() const { return control_fd_; }
 
  private:
-  bool look(wire::Deadline now);
+  bool look(Deadline now);
 
   int control_fd_;
   std::chrono::milliseconds stall_limit_;
-  wire::Deadline deadline_;
+  Deadline deadline_;
   bool moved_ = true;  ///< since the last look
   std::uint32_t turns_ = 0;
-  wire::Deadline look_at_{};
-  wire::Deadline stalled_at_{};
+  Deadline look_at_{};
+  Deadline stalled_at_{};
 };
 
 }  // namespace gdrbench::measure

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "error/clock.hpp"
+#include "base/clock.hpp"
 #include "gdrbench/memory.hpp"
 #include "memory/copier.hpp"
 #include "memory/gdrcopy.hpp"

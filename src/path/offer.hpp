@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "error/fields.hpp"
+#include "base/fields.hpp"
 #include "wire/queue_pair.hpp"
 
 namespace gdrbench::path {

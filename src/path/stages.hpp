@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "error/clock.hpp"
+#include "base/clock.hpp"
 #include "gdrbench/run_result.hpp"
 
 namespace gdrbench::path {

@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <system_error>
 
+#include "base/printable.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
-#include "session/printable.hpp"
 
 namespace gdrbench::report {
 namespace {
@@ -66,7 +66,7 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(follow_links
     // A file that may not be written to is not replaced either, although rename would do it.
     if (access(path.c_str(), W_OK) != 0) fail(errno, "open");
     if (!fs::is_regular_file(existing)) {
-      fd_ = wire::FileDescriptor(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+      fd_ = FileDescriptor(open(path.c_str(), O_WRONLY | O_CLOEXEC));
       if (!fd_) fail(errno, "open");
       return;
     }
@@ -78,7 +78,7 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(follow_links
   // Process ids repeat (1 in every container), so a leftover of a killed process may have the name.
   for (int attempt = 0;; ++attempt) {
     const fs::path candidate = folder / fmt::format(".gdrbench-{}-{}.tmp", getpid(), attempt);
-    fd_ = wire::FileDescriptor(open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    fd_ = FileDescriptor(open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!fd_ && errno == EEXIST && attempt < 1'000) continue;
     if (!fd_) fail(errno, fmt::format("making a temporary file in '{}'", folder.string()));
     temporary_ = candidate;
@@ -88,8 +88,7 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(follow_links
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty() && unlink(temporary_.c_str()) != 0)
-    std::fputs(fmt::format("gdrbench: removing '{}': {}\n", session::printable(temporary_.native()),
-                           errno_name(errno))
+    std::fputs(fmt::format("gdrbench: removing '{}': {}\n", printable(temporary_.native()), errno_name(errno))
                    .c_str(),
                stderr);
 }

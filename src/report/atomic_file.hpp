@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "wire/socket.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace gdrbench::report {
 
@@ -28,7 +28,7 @@ class AtomicFile {
   std::filesystem::path path_;       // as the user gave it, for the error text
   std::filesystem::path target_;     // with symbolic links followed
   std::filesystem::path temporary_;  // empty: nothing to rename or remove
-  wire::FileDescriptor fd_;
+  FileDescriptor fd_;
   std::string buffer_;
 };
 

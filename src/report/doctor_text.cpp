@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "report/text_table.hpp"
-#include "session/printable.hpp"
 
 namespace gdrbench::report {
 namespace {
@@ -50,8 +50,7 @@ std::string upper(std::string_view text) {
 
 std::string paragraph(const std::string& label, const std::string& text, const DoctorTextOptions& options) {
   const std::string lead = fmt::format("{:{}}{:<6}", "", margin, label);
-  return wrap(lead, words(session::printable(text)),
-              {.separator = " ", .indent = margin + 6, .width = options.width});
+  return wrap(lead, words(printable(text)), {.separator = " ", .indent = margin + 6, .width = options.width});
 }
 
 // One command or remark a line, so that a command can be copied as a whole.
@@ -68,7 +67,7 @@ std::string fix_lines(const std::string& fix, const DoctorTextOptions& options) 
 }
 
 std::string sentence(const std::string& text, const DoctorTextOptions& options) {
-  return wrap(std::string(margin, ' '), words(session::printable(text)),
+  return wrap(std::string(margin, ' '), words(printable(text)),
               {.separator = " ", .indent = margin, .width = options.width});
 }
 
@@ -116,9 +115,9 @@ std::vector<doctor::Evidence> evidence_of(const Block& block) {
 std::string value_text(std::string value, const DoctorTextOptions& options) {
   for (std::size_t at = 0; (at = value.find('\n', at)) != std::string::npos; at += 3)
     value.replace(at, 1, " / ");
-  std::string whole = session::printable(value);
+  std::string whole = printable(value);
   if (options.verbose || whole.size() <= longest_value) return whole;
-  const std::string cut = session::printable(value, longest_value);
+  const std::string cut = printable(value, longest_value);
   const std::size_t space = cut.rfind(' ');
   return space == std::string::npos ? cut : cut.substr(0, space) + " …";
 }
@@ -140,7 +139,7 @@ std::string title_text(const Block& block, const DoctorTextOptions& options) {
   const Finding& finding = block.finding;
   std::vector<std::string> pieces;
   for (const std::string& subject : block.subjects) {
-    const std::string shown = session::printable(subject) + (&subject == &block.subjects.back() ? "" : ",");
+    const std::string shown = printable(subject) + (&subject == &block.subjects.back() ? "" : ",");
     if (margin + display_width(shown) <= options.width)
       pieces.push_back(shown);
     else  // a line would not hold it
@@ -183,9 +182,8 @@ std::string name_when_fine(const Finding& fine, const std::vector<Finding>& find
   const bool is_all = std::all_of(findings.begin(), findings.end(), [&](const Finding& one) {
     return one.check != fine.check || one.verdict == Verdict::ok;
   });
-  return is_all || fine.subject.empty()
-             ? fine.check
-             : fmt::format("{} ({})", fine.check, session::printable(fine.subject));
+  return is_all || fine.subject.empty() ? fine.check
+                                        : fmt::format("{} ({})", fine.check, printable(fine.subject));
 }
 
 std::string name_line(const std::string& word, const std::vector<std::string>& names,
@@ -215,10 +213,9 @@ std::string findings_text(const std::vector<Finding>& findings, const DoctorText
 }
 
 std::string end_text(const EndReport& end, const DoctorTextOptions& options) {
-  std::string text = fmt::format("{} ({}): {}\n", session::printable(end.host),
-                                 session::printable(end.source), count_text(end.findings));
-  text += wrap("", words(session::printable(end.summary)),
-               {.separator = " ", .indent = 2, .width = options.width});
+  std::string text =
+      fmt::format("{} ({}): {}\n", printable(end.host), printable(end.source), count_text(end.findings));
+  text += wrap("", words(printable(end.summary)), {.separator = " ", .indent = 2, .width = options.width});
   text += findings_text(end.findings, options);
   if (!end.not_applicable.empty()) text += "\n" + name_line("N/A", end.not_applicable, options);
   return text;

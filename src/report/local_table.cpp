@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "gdrbench/report.hpp"
 #include "gdrbench/size.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
-#include "session/printable.hpp"
 
 namespace gdrbench {
 namespace {
@@ -141,8 +141,7 @@ std::string local_table(const ResultDocument& document, const TableOptions& opti
   std::size_t most = 0;
   for (const LocalResult& result : document.local) most = std::max(most, result.repetitions.size());
   text += fmt::format("Medians of {} repetition{}", most, most == 1 ? "" : "s");
-  if (!options.result_file.empty())
-    text += fmt::format(" · result file {}", session::printable(options.result_file));
+  if (!options.result_file.empty()) text += fmt::format(" · result file {}", printable(options.result_file));
   return text + '\n';
 }
 

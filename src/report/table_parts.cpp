@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "gdrbench/size.hpp"
 #include "report/figures.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
-#include "session/printable.hpp"
 #include "topology/pci_path.hpp"
 
 namespace gdrbench::report {
@@ -44,7 +44,7 @@ std::string place_text(const nlohmann::json& proof) {
   const nlohmann::json device =
       proof.value("wire", nlohmann::json::object()).value("device", nlohmann::json());
   if (!distance.is_string() || !gpu.is_number_integer() || !device.is_string()) return "";
-  return fmt::format("GPU {} ↔ {} {}", gpu.get<int>(), session::printable(device.get<std::string>()),
+  return fmt::format("GPU {} ↔ {} {}", gpu.get<int>(), printable(device.get<std::string>()),
                      topology::to_string(topology::pci_distance(distance.get<std::string>())));
 }
 
@@ -54,7 +54,7 @@ std::string cores_text(const nlohmann::json& proof) {
   const nlohmann::json& why = proof.at("binding");
   const nlohmann::json& cores = proof.at("cores");
   if (!why.is_string() || !cores.is_string() || !why.get<std::string>().starts_with("next to ")) return "";
-  return "cores " + session::printable(cores.get<std::string>());
+  return "cores " + printable(cores.get<std::string>());
 }
 
 // Why an end was not bound; empty where it was, or does not say.
@@ -62,7 +62,7 @@ std::string unbound_text(const nlohmann::json& proof) {
   constexpr std::string_view lead = "not bound: ";
   if (!proof.is_object() || !proof.contains("binding") || !proof.at("binding").is_string()) return "";
   const auto why = proof.at("binding").get<std::string>();
-  return why.starts_with(lead) ? session::printable(why.substr(lead.size())) : "";
+  return why.starts_with(lead) ? printable(why.substr(lead.size())) : "";
 }
 
 // The first that an end's proofs have to say.
@@ -220,7 +220,7 @@ std::string table_head(const ResultDocument& document, const TableOptions& optio
   if (const std::string place = places_text(document, "responder"); !place.empty())
     parts.push_back("peer " + place);
   std::erase(parts, "");
-  return wrap(session::printable(options.title) + "      ", parts,
+  return wrap(printable(options.title) + "      ", parts,
               {.separator = " · ", .indent = 2, .width = options.width});
 }
 
@@ -266,8 +266,7 @@ std::string table_foot(const ResultDocument& document, const Shown& shown, const
     paragraph("incomplete: ",
               document.incomplete_reason.empty() ? "stopped early" : document.incomplete_reason);
   text += repetitions_text(document);
-  if (!options.result_file.empty())
-    text += fmt::format(" · result file {}", session::printable(options.result_file));
+  if (!options.result_file.empty()) text += fmt::format(" · result file {}", printable(options.result_file));
   return text + '\n';
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "report/folded_table.hpp"
 #include "report/text_table.hpp"
 #include "report/topology_report.hpp"
 #include "report/units.hpp"
-#include "session/printable.hpp"
 #include "topology/best_pair.hpp"
 #include "topology/core_set.hpp"
 
@@ -18,7 +18,7 @@ using namespace topology;
 
 // What a recorded machine's files hold goes to a terminal.
 std::string shown(const std::string& text, const char* otherwise = "–") {
-  return text.empty() ? otherwise : session::printable(text);
+  return text.empty() ? otherwise : printable(text);
 }
 
 std::string counted(std::size_t count, const std::string& what) {
@@ -48,7 +48,7 @@ std::string block(const std::string& title, const std::vector<Row>& rows, std::s
 Row function_row(const Machine& machine, const NamedFunction& named, const std::vector<std::string>& names) {
   const PciFunction& pci = *named.pci;
   std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "" : " ") + session::printable(name);
+  for (const std::string& name : names) all += (all.empty() ? "" : " ") + printable(name);
   return {named.name,
           pci.address,
           pci.model.empty() ? fmt::format("PCI ID {:04x}:{:04x}", pci.vendor, pci.device) : shown(pci.model),
@@ -217,7 +217,7 @@ PciDistance distance_to_node(const PciFunction& function, const NumaNode& node) 
 std::string topology_text(const Machine& machine, const std::string& host, std::size_t width) {
   const std::vector<NamedFunction> functions = named_functions(machine);
   std::vector<std::string> parts;
-  if (!host.empty()) parts.push_back("host " + session::printable(host));
+  if (!host.empty()) parts.push_back("host " + printable(host));
   for (const auto& [count, what] :
        {std::pair(machine.gpus.size(), "GPU"), std::pair(machine.nics.size(), "NIC"),
         std::pair(machine.nvmes.size(), "NVMe device"), std::pair(machine.numa_nodes.size(), "NUMA node"),

@@ -96,7 +96,7 @@ void Acceptor::accept_connections() {
 // An empty socket when nobody came in time, or when a connection cannot be had, which each cause says once.
 wire::Socket Acceptor::accept_one() {
   try {
-    return listener_.accept(wire::after(check_interval));
+    return listener_.accept(after(check_interval));
   } catch (const SystemError& fault) {
     if (accept_faults_.insert(fault.code()).second) log_(fault.what());
     return {};
@@ -118,7 +118,7 @@ void Acceptor::reap(bool all) {
 
 void Acceptor::greet(Stranger& stranger) {
   try {
-    const wire::Deadline deadline = wire::after(handshake_limit);
+    const Deadline deadline = after(handshake_limit);
     const json hello = receive_message(stranger.socket, deadline, "waiting for its greeting");
     if (text_of(hello, "kind") == "data")
       take_lane(stranger, hello, deadline);
@@ -133,7 +133,7 @@ void Acceptor::greet(Stranger& stranger) {
   stranger.done = true;
 }
 
-void Acceptor::take_lane(Stranger& stranger, const json& hello, wire::Deadline deadline) {
+void Acceptor::take_lane(Stranger& stranger, const json& hello, Deadline deadline) {
   const std::string token = text_of(hello, "token");
   const auto lane = hello.find("lane");
   const bool known =
@@ -149,12 +149,12 @@ void Acceptor::take_lane(Stranger& stranger, const json& hello, wire::Deadline d
   lanes_.deliver(token, lane->get<std::uint64_t>(), std::move(stranger.socket));
 }
 
-void Acceptor::admit(Stranger& stranger, const json& hello, wire::Deadline deadline) {
+void Acceptor::admit(Stranger& stranger, const json& hello, Deadline deadline) {
   greet_client(stranger.socket, hello, key_, deadline);
   keep_alive(stranger.socket);
 
   std::unique_lock lock(mutex_);
-  const wire::Deadline patience = wire::after(busy_grace);
+  const Deadline patience = after(busy_grace);
   while (served_ && !is_ending() && !interrupted() && std::chrono::steady_clock::now() < patience)
     changed_.wait_for(lock, check_interval);
   if (is_ending() || interrupted()) return;

@@ -55,8 +55,8 @@ class Acceptor {
   wire::Socket accept_one();
   void reap(bool all);
   void greet(Stranger& stranger);
-  void admit(Stranger& stranger, const nlohmann::json& hello, wire::Deadline deadline);
-  void take_lane(Stranger& stranger, const nlohmann::json& hello, wire::Deadline deadline);
+  void admit(Stranger& stranger, const nlohmann::json& hello, Deadline deadline);
+  void take_lane(Stranger& stranger, const nlohmann::json& hello, Deadline deadline);
   bool is_ending() const { return ending_ || stopped_; }
 
   wire::Listener& listener_;

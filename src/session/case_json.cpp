@@ -6,7 +6,7 @@
 #include <array>
 #include <limits>
 
-#include "error/fields.hpp"
+#include "base/fields.hpp"
 #include "gdrbench/error.hpp"
 #include "session/case_limits.hpp"
 

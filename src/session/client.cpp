@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
 #include "session/frame.hpp"
 #include "session/handshake.hpp"
 #include "session/message.hpp"
 #include "session/peer_json.hpp"
-#include "session/printable.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -34,11 +34,11 @@ Client::Client(ConnectOptions options, Harness harness)
       harness_(std::move(harness)),
       responder_("responder " + name_of(options_)) {
   const std::string name = name_of(options_);
-  const wire::Deadline deadline = wire::after(options_.connect_timeout);
+  const Deadline deadline = after(options_.connect_timeout);
   control_ = wire::connect_tcp(server(), deadline);
   keep_alive(control_);
   greet_server(control_, name, options_.key, deadline);
-  const json welcome = receive_message(control_, wire::after(options_.reply_timeout),
+  const json welcome = receive_message(control_, after(options_.reply_timeout),
                                        fmt::format("waiting to be served by {}", name));
   expect_type(welcome, "welcome", name + ": ");
   peer_ = peer_description(welcome, responder_);
@@ -48,7 +48,7 @@ Client::~Client() {
   if (lost_) return;
   try_send({{"type", "bye"}});
   try {
-    const wire::Deadline deadline = wire::after(farewell_limit);
+    const Deadline deadline = after(farewell_limit);
     while (!lost_ && !interrupted()) receive_message(control_, deadline, "leaving");
   } catch (const std::exception&) {  // the end of the connection is what was waited for
   }
@@ -57,7 +57,7 @@ Client::~Client() {
 void Client::send(const json& message) {
   if (lost_) throw PeerLost(fmt::format("{}: the session ended earlier", responder_));
   try {
-    send_message(control_, message, wire::after(options_.reply_timeout),
+    send_message(control_, message, after(options_.reply_timeout),
                  fmt::format("{}: sending a message", responder_));
   } catch (const PeerLost&) {
     lost_ = true;
@@ -72,8 +72,7 @@ json Client::receive() {
 json Client::receive(std::chrono::milliseconds patience) {
   if (lost_) throw PeerLost(fmt::format("{}: the session ended earlier", responder_));
   try {
-    return receive_message(control_, wire::after(patience),
-                           fmt::format("{}: waiting for its answer", responder_));
+    return receive_message(control_, after(patience), fmt::format("{}: waiting for its answer", responder_));
   } catch (const PeerLost& gone) {
     lost_ = true;
     throw PeerLost(fmt::format("{}; was the server stopped or killed? Its output tells", gone.what()));
@@ -81,12 +80,12 @@ json Client::receive(std::chrono::milliseconds patience) {
 }
 
 bool Client::has_answer(std::chrono::milliseconds patience) {
-  return !lost_ && wire::wait_for(control_.fd(), POLLIN, wire::after(patience));
+  return !lost_ && wire::wait_for(control_.fd(), POLLIN, after(patience));
 }
 
 void Client::try_send(const json& message) noexcept {
   try {
-    if (!lost_) send_message(control_, message, wire::after(1s), "leaving");
+    if (!lost_) send_message(control_, message, after(1s), "leaving");
   } catch (const std::exception& fault) {
     lost_ = true;
     if (!interrupted())

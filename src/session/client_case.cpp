@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "error/fields.hpp"
+#include "base/fields.hpp"
 #include "gdrbench/error.hpp"
 #include "session/case_json.hpp"
 #include "session/client.hpp"
@@ -114,7 +114,7 @@ void ClientCase::connect(const json& opened) {
   if (!uses_verbs(case_.path))
     for (std::uint32_t lane = 0; lane < case_.queue_pairs; ++lane)
       sockets.push_back(open_lane(client_->server(), text_of(opened, "token"), lane,
-                                  wire::after(client_->options().connect_timeout)));
+                                  after(client_->options().connect_timeout)));
   client_->send({{"type", "connect"}, {"id", id_}});
   try {
     runner_->connect(offer, std::move(sockets));

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "doctor/shallow_json.hpp"
+#include "base/fields.hpp"
 #include "gdrbench/error.hpp"
 #include "session/message.hpp"
 
@@ -19,7 +19,7 @@ constexpr auto grace = 5s;
 
 json parsed(const std::string& text, const std::string& responder) {
   try {
-    return doctor::parse_shallow(text);
+    return parse_bounded(text);
   } catch (const std::exception& fault) {
     throw PeerLost(fmt::format("{}: broke the protocol: what it tells of its machine is no JSON", responder));
   }

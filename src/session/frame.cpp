@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "doctor/shallow_json.hpp"
+#include "base/fields.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::session {
@@ -33,15 +33,14 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 }
 
 json parse(std::string_view text) {
-  json message = doctor::parse_shallow(text);
+  json message = parse_bounded(text);
   if (!message.is_object()) throw UsageError("not an object");
   return message;
 }
 
 }  // namespace
 
-void send_message(wire::Socket& socket, const json& message, wire::Deadline deadline,
-                  const std::string& tried) {
+void send_message(wire::Socket& socket, const json& message, Deadline deadline, const std::string& tried) {
   const std::string text = message.dump(-1, ' ', false, json::error_handler_t::replace);
   if (text.size() > max_message_bytes)
     throw Error(fmt::format("{}: the message has {} bytes, more than the {} allowed", tried, text.size(),
@@ -53,7 +52,7 @@ void send_message(wire::Socket& socket, const json& message, wire::Deadline dead
   socket.send_all(std::as_bytes(std::span(frame)), deadline, tried);
 }
 
-json receive_message(wire::Socket& socket, wire::Deadline deadline, const std::string& tried) {
+json receive_message(wire::Socket& socket, Deadline deadline, const std::string& tried) {
   std::array<std::byte, 32> first{};
   const std::span header = std::span(first).first(4);
   socket.receive_all(header, deadline, tried);

@@ -12,11 +12,11 @@ namespace gdrbench::session {
 inline constexpr std::uint32_t max_message_bytes = 1 << 20;
 
 /// Sends one message; throws PeerLost on close, reset or timeout. `tried` begins the error texts.
-void send_message(wire::Socket& socket, const nlohmann::json& message, wire::Deadline deadline,
+void send_message(wire::Socket& socket, const nlohmann::json& message, Deadline deadline,
                   const std::string& tried);
 
 /// Receives one message. Nothing is allocated before the length is known to be allowed. Throws PeerLost on
 /// close, reset or timeout, and when what comes is no message: the text then shows the first bytes.
-nlohmann::json receive_message(wire::Socket& socket, wire::Deadline deadline, const std::string& tried);
+nlohmann::json receive_message(wire::Socket& socket, Deadline deadline, const std::string& tried);
 
 }  // namespace gdrbench::session

@@ -21,7 +21,7 @@ bool says_true(const json& message, const char* key) {
   return member != message.end() && member->is_boolean() && member->get<bool>();
 }
 
-[[noreturn]] void refuse(wire::Socket& socket, const Error& error, wire::Deadline deadline) {
+[[noreturn]] void refuse(wire::Socket& socket, const Error& error, Deadline deadline) {
   send_message(socket, error_message(error), deadline, "refusing");
   throw error;
 }
@@ -50,8 +50,7 @@ void check_protocol(const json& hello, const std::string& peer) {
                   number < protocol_version ? "gdrbench on " + peer : "gdrbench on this end"));
 }
 
-void greet_server(wire::Socket& socket, const std::string& peer, const std::string& key,
-                  wire::Deadline deadline) {
+void greet_server(wire::Socket& socket, const std::string& peer, const std::string& key, Deadline deadline) {
   const std::string nonce = random_hex(nonce_bytes);
   json hello = make_hello("control");
   hello["nonce"] = nonce;
@@ -84,7 +83,7 @@ void greet_server(wire::Socket& socket, const std::string& peer, const std::stri
     throw UsageError(fmt::format("{}: the server does not know the key: is this the right server?", peer));
 }
 
-void greet_client(wire::Socket& socket, const json& hello, const std::string& key, wire::Deadline deadline) {
+void greet_client(wire::Socket& socket, const json& hello, const std::string& key, Deadline deadline) {
   const std::string nonce = random_hex(nonce_bytes);
   json answer = make_hello("control");
   answer["nonce"] = nonce;
@@ -107,7 +106,7 @@ void greet_client(wire::Socket& socket, const json& hello, const std::string& ke
 }
 
 wire::Socket open_lane(const wire::Address& server, const std::string& token, std::uint32_t lane,
-                       wire::Deadline deadline) {
+                       Deadline deadline) {
   wire::Socket socket = wire::connect_tcp(server, deadline);
   const std::string peer = socket.peer_address();
   json hello = make_hello("data");

@@ -22,17 +22,16 @@ void check_protocol(const nlohmann::json& hello, const std::string& peer);
 
 /// The client's side of a control connection, up to the proofs. Throws Error (versions), UsageError (keys),
 /// PeerLost.
-void greet_server(wire::Socket& socket, const std::string& peer, const std::string& key,
-                  wire::Deadline deadline);
+void greet_server(wire::Socket& socket, const std::string& peer, const std::string& key, Deadline deadline);
 
 /// The server's side, after the client's hello was read. Answers a client that it refuses, and throws as
 /// above.
 void greet_client(wire::Socket& socket, const nlohmann::json& hello, const std::string& key,
-                  wire::Deadline deadline);
+                  Deadline deadline);
 
 /// A data connection for one lane of the case that has this token.
 wire::Socket open_lane(const wire::Address& server, const std::string& token, std::uint32_t lane,
-                       wire::Deadline deadline);
+                       Deadline deadline);
 
 /// Lets the kernel find out within about ten seconds that the other host is gone.
 void keep_alive(wire::Socket& socket);

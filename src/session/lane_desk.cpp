@@ -35,7 +35,7 @@ void LaneDesk::deliver(const std::string& token, std::uint64_t lane, wire::Socke
   arrived_.notify_all();
 }
 
-std::vector<wire::Socket> LaneDesk::collect(const std::string& token, wire::Deadline deadline) {
+std::vector<wire::Socket> LaneDesk::collect(const std::string& token, Deadline deadline) {
   std::unique_lock lock(mutex_);
   std::vector<Lane>& lanes = expected_.at(token);
   const auto is_here = [](const Lane& lane) { return static_cast<bool>(lane.socket); };
@@ -43,7 +43,7 @@ std::vector<wire::Socket> LaneDesk::collect(const std::string& token, wire::Dead
     if (std::chrono::steady_clock::now() >= deadline)
       throw PeerLost(fmt::format("waiting for the data connections of a case: {} of {} came in time",
                                  std::count_if(lanes.begin(), lanes.end(), is_here), lanes.size()));
-    arrived_.wait_until(lock, std::min(deadline, wire::after(100ms)));
+    arrived_.wait_until(lock, std::min(deadline, after(100ms)));
     throw_if_interrupted();
   }
   std::vector<wire::Socket> sockets;

@@ -23,7 +23,7 @@ class LaneDesk {
   void deliver(const std::string& token, std::uint64_t lane, wire::Socket socket);
   /// All lanes of the token, in order. Throws PeerLost when one has not come before the deadline,
   /// Interrupted.
-  std::vector<wire::Socket> collect(const std::string& token, wire::Deadline deadline);
+  std::vector<wire::Socket> collect(const std::string& token, Deadline deadline);
   void forget(const std::string& token);
 
  private:

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "session/printable.hpp"
+#include "base/printable.hpp"
 
 namespace gdrbench::session {
 

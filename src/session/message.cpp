@@ -5,8 +5,8 @@
 
 #include <ctime>
 
+#include "base/printable.hpp"
 #include "gdrbench/error.hpp"
-#include "session/printable.hpp"
 
 namespace gdrbench::session {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "error/fields.hpp"
+#include "base/fields.hpp"
+#include "base/printable.hpp"
 #include "gdrbench/error.hpp"
 #include "session/case_json.hpp"
 #include "session/frame.hpp"
 #include "session/message.hpp"
-#include "session/printable.hpp"
 
 namespace gdrbench::session {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "error/fields.hpp"
+#include "base/fields.hpp"
 #include "gdrbench/error.hpp"
 #include "session/case_json.hpp"
 #include "session/examination.hpp"
@@ -97,7 +97,7 @@ void ServerSession::connect(const json& request) {
   if (c.connected) throw UsageError("connect.id: the case is connected already");
   try {
     std::vector<wire::Socket> sockets;
-    if (!c.token.empty()) sockets = lanes_.collect(c.token, wire::after(lanes_limit));
+    if (!c.token.empty()) sockets = lanes_.collect(c.token, after(lanes_limit));
     c.token.clear();
     c.runner->connect(c.peer_offer, std::move(sockets));
     c.connected = true;
@@ -182,11 +182,11 @@ ServerSession::Cases::iterator ServerSession::find(const json& request) {
 }
 
 json ServerSession::receive(std::chrono::milliseconds patience) {
-  return receive_message(control_, wire::after(patience), "waiting for its next message");
+  return receive_message(control_, after(patience), "waiting for its next message");
 }
 
 void ServerSession::send(const json& message) {
-  send_message(control_, message, wire::after(send_limit), fmt::format("answering '{}'", type_of(message)));
+  send_message(control_, message, after(send_limit), fmt::format("answering '{}'", type_of(message)));
 }
 
 std::chrono::milliseconds ServerSession::stall_limit(const Case& c) const {

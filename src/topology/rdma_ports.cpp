@@ -43,10 +43,10 @@ std::string netdev_of(const Root& root, const std::string& device, int port) {
   if (const FileText parent = root.read(folder_of(device) + "/parent", 64); parent.present())
     return parent.text;
   const std::string netdevs = folder_of(device) + "/device/net";
-  const std::vector<std::string> names = root.list(netdevs);
-  for (const std::string& name : names)
+  const std::vector<std::string> netdev_names = root.list(netdevs);
+  for (const std::string& name : netdev_names)
     if (root.number(fmt::format("{}/{}/dev_port", netdevs, name)) == port - 1) return name;
-  return names.size() == 1 ? names.front() : "";
+  return netdev_names.size() == 1 ? netdev_names.front() : "";
 }
 
 std::string kind_of(const Root& root, const std::string& device) {

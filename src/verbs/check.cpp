@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "error/confirm.hpp"
+#include "base/confirm.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::verbs {

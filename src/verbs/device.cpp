@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "error/confirm.hpp"
+#include "base/confirm.hpp"
 #include "gdrbench/error.hpp"
 #include "verbs/check.hpp"
 #include "verbs/completion_queue.hpp"

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "error/fields.hpp"
+#include "base/fields.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::verbs {

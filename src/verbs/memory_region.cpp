@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "error/confirm.hpp"
+#include "base/confirm.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
 #include "verbs/check.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "error/confirm.hpp"
+#include "base/confirm.hpp"
 #include "gdrbench/error.hpp"
 #include "verbs/sysfs.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "error/confirm.hpp"
+#include "base/confirm.hpp"
 
 namespace gdrbench::verbs {
 namespace {

@@ -147,11 +147,6 @@ Name socket_name(int fd, NameCall call) {
 
 }  // namespace
 
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0 && ::close(fd_) != 0 && errno != EINTR)
-    fmt::print(stderr, "gdrbench: closing descriptor {}: {}\n", fd_, errno_name(errno));
-}
-
 bool wait_for(int fd, short events, Deadline deadline) {
   for (;;) {
     throw_if_interrupted();

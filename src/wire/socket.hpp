@@ -6,32 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.hpp"
+#include "base/file_descriptor.hpp"
+
 namespace gdrbench::wire {
-
-/// Sole owner of a file descriptor.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor();
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
-
-using Deadline = std::chrono::steady_clock::time_point;
-inline Deadline after(std::chrono::milliseconds span) {
-  return std::chrono::steady_clock::now() + span;
-}
 
 /// A connected TCP socket, non-blocking, TCP_NODELAY, close-on-exec.
 class Socket {

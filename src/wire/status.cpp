@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "error/confirm.hpp"
+#include "base/confirm.hpp"
 #include "wire/queue_pair.hpp"
 
 namespace gdrbench::wire {

@@ -2,8 +2,8 @@
 
 #include <pthread.h>
 
-#include "error/clock.hpp"
-#include "error/held_signals.hpp"
+#include "base/clock.hpp"
+#include "base/held_signals.hpp"
 
 namespace gdrbench::wire {
 namespace {

@@ -67,7 +67,7 @@ class Runner : public measure::Runner {
     while (result.messages_received < request_.iterations) {
       std::byte ball{};
       wire::Socket& lane = sockets_[result.messages_sent++ % sockets_.size()];
-      lane.send_all({&ball, 1}, wire::after(1s), "serving a ball");
+      lane.send_all({&ball, 1}, after(1s), "serving a ball");
       while (::recv(lane.fd(), &ball, 1, 0) != 1)
         if (!watch.idle()) throw measure::PeerSpoke();
       watch.active();
@@ -84,7 +84,7 @@ class Runner : public measure::Runner {
     for (wire::Socket& lane : sockets_) {
       std::byte ball{};
       if (::recv(lane.fd(), &ball, 1, 0) != 1) continue;
-      lane.send_all({&ball, 1}, wire::after(1s), "returning a ball");
+      lane.send_all({&ball, 1}, after(1s), "returning a ball");
       ++result.messages_received;
     }
     return false;
@@ -140,7 +140,7 @@ class Server {
   }
   /// Whether the log shows `part` within five seconds.
   bool logs(const std::string& part) {
-    for (const auto deadline = wire::after(5s); std::chrono::steady_clock::now() < deadline;) {
+    for (const auto deadline = after(5s); std::chrono::steady_clock::now() < deadline;) {
       {
         const std::lock_guard lock(mutex_);
         if (log_.find(part) != std::string::npos) return true;
@@ -184,16 +184,16 @@ class BrokenServer {
 
  private:
   void serve() try {
-    wire::Socket socket = listener_.accept(wire::after(5s));
-    greet_client(socket, receive_message(socket, wire::after(5s), "test"), "", wire::after(5s));
-    send_message(socket, welcome, wire::after(5s), "test");
+    wire::Socket socket = listener_.accept(after(5s));
+    greet_client(socket, receive_message(socket, after(5s), "test"), "", after(5s));
+    send_message(socket, welcome, after(5s), "test");
     for (;;) {
-      const std::string type = type_of(receive_message(socket, wire::after(5s), "test"));
+      const std::string type = type_of(receive_message(socket, after(5s), "test"));
       if (type == "bye") return;
-      if (type == "open") send_message(socket, opened, wire::after(5s), "test");
-      if (type == "connect") send_message(socket, connected, wire::after(5s), "test");
-      if (type == "run") send_message(socket, {{"type", "ready"}}, wire::after(5s), "test");
-      if (type == "finish") send_message(socket, done, wire::after(5s), "test");
+      if (type == "open") send_message(socket, opened, after(5s), "test");
+      if (type == "connect") send_message(socket, connected, after(5s), "test");
+      if (type == "run") send_message(socket, {{"type", "ready"}}, after(5s), "test");
+      if (type == "finish") send_message(socket, done, after(5s), "test");
     }
   } catch (const PeerLost&) {  // the client left
   }
@@ -216,15 +216,15 @@ class ServerTest : public ::testing::Test {
     return std::make_shared<Client>(options(server, key), harness(behaviour, alive));
   }
   wire::Socket raw(const Server& server) const {
-    return wire::connect_tcp({"127.0.0.1", server.port()}, wire::after(2s));
+    return wire::connect_tcp({"127.0.0.1", server.port()}, after(2s));
   }
   static json ask(wire::Socket& socket, const json& message) {
-    send_message(socket, message, wire::after(2s), "test");
-    return receive_message(socket, wire::after(5s), "test");
+    send_message(socket, message, after(2s), "test");
+    return receive_message(socket, after(5s), "test");
   }
   static bool closed_within(wire::Socket& socket, std::chrono::milliseconds limit) {
     try {
-      for (;;) receive_message(socket, wire::after(limit), "test");
+      for (;;) receive_message(socket, after(limit), "test");
     } catch (const PeerLost& gone) {
       return std::string(gone.what()).find("silent") == std::string::npos;
     }

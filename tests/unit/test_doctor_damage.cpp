@@ -8,11 +8,11 @@
 #include <optional>
 #include <random>
 
+#include "base/fields.hpp"
 #include "doctor/anonymise.hpp"
 #include "doctor/diagnosis.hpp"
 #include "doctor/record.hpp"
 #include "doctor/report.hpp"
-#include "doctor/shallow_json.hpp"
 #include "machines/faults.hpp"
 #include "machines/large.hpp"
 #include "unit/machine_folder.hpp"
@@ -91,7 +91,7 @@ void diagnose(const fs::path& folder, const std::optional<topology::Machine>& ma
   const std::string text = root.read("answers.json", 16 << 20).text;
   Answers answers;
   try {
-    answers = answers_from_json(parse_shallow(text));
+    answers = answers_from_json(parse_bounded(text));
   } catch (const std::exception&) {  // as the command does
   }
   const Facts facts{.root = root,
@@ -171,7 +171,7 @@ TEST(DamagedAnswers, are_taken_as_far_as_they_fit) {
     SCOPED_TRACE(text);
     EXPECT_NO_THROW(answers_from_json(nlohmann::json::parse(text, nullptr, false)));
   }
-  EXPECT_THROW(parse_shallow(std::string(1 << 20, '[')), std::exception);
+  EXPECT_THROW(parse_bounded(std::string(1 << 20, '[')), std::exception);
 }
 
 TEST(LargeMachine, is_read_and_diagnosed_in_a_time_that_is_printed) {

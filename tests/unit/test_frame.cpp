@@ -20,15 +20,13 @@ using ::testing::StartsWith;
 
 class FrameTest : public ::testing::Test {
  protected:
-  void put(const std::string& bytes) {
-    near.send_all(std::as_bytes(std::span(bytes)), wire::after(2s), "test");
-  }
+  void put(const std::string& bytes) { near.send_all(std::as_bytes(std::span(bytes)), after(2s), "test"); }
   void put_frame(const std::string& text) {
     std::string header;
     for (const int shift : {24, 16, 8, 0}) header += static_cast<char>(text.size() >> shift & 0xff);
     put(header + text);
   }
-  json take() { return receive_message(far, wire::after(1s), "taking"); }
+  json take() { return receive_message(far, after(1s), "taking"); }
   std::string refusal() {
     try {
       return "taken: " + take().dump().substr(0, 100);
@@ -38,33 +36,33 @@ class FrameTest : public ::testing::Test {
   }
 
   wire::Listener listener{{"127.0.0.1", 0}};
-  wire::Socket near = wire::connect_tcp({"127.0.0.1", listener.port()}, wire::after(2s));
-  wire::Socket far = listener.accept(wire::after(2s));
+  wire::Socket near = wire::connect_tcp({"127.0.0.1", listener.port()}, after(2s));
+  wire::Socket far = listener.accept(after(2s));
 };
 
 TEST_F(FrameTest, AMessageArrivesAsItWasSent) {
   const json message = {{"type", "open"}, {"seed", 18446744073709551615u}, {"text", "µs"}, {"none", nullptr}};
-  send_message(near, message, wire::after(1s), "test");
-  send_message(near, {{"type", "second"}}, wire::after(1s), "test");
+  send_message(near, message, after(1s), "test");
+  send_message(near, {{"type", "second"}}, after(1s), "test");
   EXPECT_EQ(take(), message);
   EXPECT_EQ(take().at("type"), "second");
 }
 
 TEST_F(FrameTest, TheLengthIsBigEndian) {
-  send_message(near, json::object(), wire::after(1s), "test");
+  send_message(near, json::object(), after(1s), "test");
   std::array<std::byte, 6> bytes{};
-  far.receive_all(bytes, wire::after(1s), "test");
+  far.receive_all(bytes, after(1s), "test");
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), 6), std::string("\0\0\0\x02{}", 6));
 }
 
 TEST_F(FrameTest, AMessageOfTheLargestSizePassesAndOneByteMoreDoesNot) {
   json message = {{"t", ""}};
   message["t"] = std::string(max_message_bytes - message.dump().size(), 'x');
-  std::thread sender([&] { send_message(near, message, wire::after(5s), "test"); });
+  std::thread sender([&] { send_message(near, message, after(5s), "test"); });
   EXPECT_EQ(take(), message);
   sender.join();
   message["t"].get_ref<std::string&>() += 'x';
-  EXPECT_THROW(send_message(near, message, wire::after(1s), "test"), Error);
+  EXPECT_THROW(send_message(near, message, after(1s), "test"), Error);
   put(std::string("\0\x10\0\x01{", 5));
   EXPECT_THAT(refusal(), HasSubstr("claims 1048577 bytes"));
 }
@@ -94,7 +92,7 @@ TEST_F(FrameTest, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
 }
 
 TEST_F(FrameTest, ABrokenTextDoesNotBreakTheSender) {
-  send_message(near, {{"host", "\xff\xfe"}}, wire::after(1s), "test");
+  send_message(near, {{"host", "\xff\xfe"}}, after(1s), "test");
   EXPECT_EQ(take().at("host"), "\ufffd\ufffd");
 }
 

@@ -68,8 +68,8 @@ TEST(Runner, ends_early_when_the_other_end_speaks) {
   const auto alone = make_runner(c, Role::initiator, payload);
   wire::Listener listener({"127.0.0.1", 0});
   std::vector<wire::Socket> sockets;
-  sockets.push_back(wire::connect_tcp({"127.0.0.1", listener.port()}, wire::after(5s)));
-  const wire::Socket silent = listener.accept(wire::after(5s));
+  sockets.push_back(wire::connect_tcp({"127.0.0.1", listener.port()}, after(5s)));
+  const wire::Socket silent = listener.accept(after(5s));
   alone->connect(alone->offer(), std::move(sockets));
   alone->prepare({.iterations = 1, .warmup = 0, .seed = 1});
   int control[2];

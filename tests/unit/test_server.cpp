@@ -53,14 +53,14 @@ TEST_F(HandshakeTest, AClientWithAKeyRefusesAServerWithout) {
 TEST_F(HandshakeTest, AServerThatCannotProveTheKeyIsNotTrusted) {
   wire::Listener listener({"127.0.0.1", 0});
   std::thread impostor([&] {
-    wire::Socket socket = listener.accept(wire::after(5s));
-    const json hello = receive_message(socket, wire::after(5s), "test");
+    wire::Socket socket = listener.accept(after(5s));
+    const json hello = receive_message(socket, after(5s), "test");
     json answer = make_hello("control");
     answer["key"] = true;
     answer["nonce"] =
         hello.at("nonce");  // so that the client's own proof would fit, did it not carry the role
     json proof = ask(socket, answer);
-    send_message(socket, proof, wire::after(1s), "test");
+    send_message(socket, proof, after(1s), "test");
   });
   ConnectOptions o;
   o.port = listener.port();
@@ -77,7 +77,7 @@ TEST_F(HandshakeTest, AClientThatSkipsTheProofGetsNothing) {
   hello["key"] = true;
   hello["nonce"] = std::string(32, 'a');
   EXPECT_EQ(ask(socket, hello).at("key"), true);
-  send_message(socket, {{"type", "open"}}, wire::after(1s), "test");
+  send_message(socket, {{"type", "open"}}, after(1s), "test");
   EXPECT_TRUE(closed_within(socket, 2s));
 }
 
@@ -220,7 +220,7 @@ TEST_F(StrangerTest, AnHttpRequestIsShownInTheLogAndClosedAtOnce) {
   Server server;
   wire::Socket socket = raw(server);
   const std::string request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-  socket.send_all(std::as_bytes(std::span(request)), wire::after(1s), "test");
+  socket.send_all(std::as_bytes(std::span(request)), after(1s), "test");
   EXPECT_TRUE(closed_within(socket, 2s));
   EXPECT_TRUE(server.logs("it begins with \"GET / HTTP/1.1\\x0d\\x0a"));
   EXPECT_NO_THROW(client(server));
@@ -230,7 +230,7 @@ TEST_F(StrangerTest, AClaimOfFourGibibytesIsRefusedAtOnce) {
   Server server;
   wire::Socket socket = raw(server);
   const std::string claim = "\xff\xff\xff\xff{\"gdrbench\"";
-  socket.send_all(std::as_bytes(std::span(claim)), wire::after(1s), "test");
+  socket.send_all(std::as_bytes(std::span(claim)), after(1s), "test");
   EXPECT_TRUE(closed_within(socket, 2s));
   EXPECT_TRUE(server.logs("claims 4294967295 bytes (1048576 are allowed)"));
   EXPECT_NO_THROW(client(server));
@@ -240,7 +240,7 @@ TEST_F(StrangerTest, AClaimOfFiveGibibytesInEightBytesIsRefusedAtOnce) {
   Server server;
   wire::Socket socket = raw(server);
   const std::string claim("\0\0\0\x01\x40\0\0\0", 8);  // as a 64-bit length; as ours: 1 byte, then '@'
-  socket.send_all(std::as_bytes(std::span(claim)), wire::after(1s), "test");
+  socket.send_all(std::as_bytes(std::span(claim)), after(1s), "test");
   EXPECT_TRUE(closed_within(socket, 2s));
   EXPECT_TRUE(server.logs("no gdrbench message"));
   EXPECT_NO_THROW(client(server));
@@ -262,9 +262,9 @@ TEST_F(StrangerTest, AStrangerWhoTricklesBytesIsClosedAtTheHandshakeLimit) {
   const std::string start("\0\0\x01\0", 4);
   EXPECT_THROW(
       {
-        slow.send_all(std::as_bytes(std::span(start)), wire::after(1s), "test");
+        slow.send_all(std::as_bytes(std::span(start)), after(1s), "test");
         for (int i = 0; i < 80; ++i) {
-          slow.send_all(std::as_bytes(std::span("{", 1)), wire::after(1s), "test");
+          slow.send_all(std::as_bytes(std::span("{", 1)), after(1s), "test");
           std::this_thread::sleep_for(100ms);
         }
       },
@@ -287,7 +287,7 @@ TEST_F(StrangerTest, ADataConnectionWithAWrongTokenIsRefused) {
   const auto session = client(server);
   const auto open = open_case(session, {}, {});
   EXPECT_THAT(thrown<Error>([&] {
-                open_lane({"127.0.0.1", server.port()}, "0123456789abcdef", 0, wire::after(2s));
+                open_lane({"127.0.0.1", server.port()}, "0123456789abcdef", 0, after(2s));
               }),
               HasSubstr("no open case has this token"));
   EXPECT_TRUE(server.logs("refused: data connection"));
@@ -315,7 +315,7 @@ TEST_F(StrangerTest, AServerOutOfDescriptorsSaysSoOnceAndGoesOn) {
   GTEST_SKIP() << "the sanitizer's own checks of virtual calls need a descriptor";
 #endif
   Server server;
-  const wire::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(server.port());

@@ -14,19 +14,19 @@ using SessionTest = ServerTest;
 // A client made of bare messages, which can be killed anywhere.
 struct BareClient {
   explicit BareClient(const Server& server) : address{"127.0.0.1", server.port()} {
-    control = wire::connect_tcp(address, wire::after(2s));
-    greet_server(control, "server", "", wire::after(2s));
+    control = wire::connect_tcp(address, after(2s));
+    greet_server(control, "server", "", after(2s));
     expect_type(hear(), "welcome", "");
   }
-  void say(const json& message) { send_message(control, message, wire::after(2s), "test"); }
-  json hear() { return receive_message(control, wire::after(5s), "test"); }
+  void say(const json& message) { send_message(control, message, after(2s), "test"); }
+  json hear() { return receive_message(control, after(5s), "test"); }
   json open(const json& description) {
     say({{"type", "open"}, {"id", 1}, {"case", description}, {"offer", {{"from", "test"}}}});
     return hear();
   }
   void start_run() {
     const json opened = open(case_to_json({}));
-    lane = open_lane(address, text_of(opened, "token"), 0, wire::after(2s));
+    lane = open_lane(address, text_of(opened, "token"), 0, after(2s));
     say({{"type", "connect"}, {"id", 1}});
     expect_type(hear(), "connected", "");
     say({{"type", "run"}, {"id", 1}, {"iterations", 1000}, {"warmup", 0}, {"seed", 1}});
@@ -304,7 +304,7 @@ TEST_F(SessionTest, MissingDataConnectionsFailTheCaseOnly) {
   BareClient bare(server);
   bare.open(case_to_json({}));
   bare.say({{"type", "connect"}, {"id", 1}});
-  EXPECT_THAT(text_of(receive_message(bare.control, wire::after(8s), "test"), "text"), HasSubstr("0 of 1"));
+  EXPECT_THAT(text_of(receive_message(bare.control, after(8s), "test"), "text"), HasSubstr("0 of 1"));
   EXPECT_EQ(type_of(bare.open(case_to_json({}))), "opened");
 }
 

@@ -149,7 +149,7 @@ TEST_P(TcpWires, sleeps_while_a_message_waits_for_a_receive) {
     b_->wait(-1, 50);
   }
   rusage before{}, after{};
-  const Deadline asleep_until = wire::after(250ms);
+  const Deadline asleep_until = after(250ms);
   getrusage(RUSAGE_SELF, &before);
   b_->wait(-1, 300);
   getrusage(RUSAGE_SELF, &after);

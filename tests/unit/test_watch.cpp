@@ -21,12 +21,12 @@ struct Pipe {
   Pipe() {
     std::array<int, 2> fds{};
     if (::pipe(fds.data()) != 0) throw std::runtime_error("pipe");
-    reader = wire::FileDescriptor(fds[0]);
-    writer = wire::FileDescriptor(fds[1]);
+    reader = FileDescriptor(fds[0]);
+    writer = FileDescriptor(fds[1]);
   }
   void speak() const { ASSERT_EQ(::write(writer.get(), "x", 1), 1); }
-  wire::FileDescriptor reader;
-  wire::FileDescriptor writer;
+  FileDescriptor reader;
+  FileDescriptor writer;
 };
 
 // Turns that idle() allows before it ends the loop, at most `limit`.
@@ -69,7 +69,7 @@ TEST(Watch, AWordOnTheChannelEndsTheLoopWithin1024Turns) {
 TEST(Watch, AHungUpChannelEndsTheLoop) {
   Pipe pipe;
   Watch watch(pipe.reader.get(), 10s);
-  pipe.writer = wire::FileDescriptor();
+  pipe.writer = FileDescriptor();
   EXPECT_LE(turns_until_end(watch, 5000), 1024);
   EXPECT_FALSE(watch.check());
 }

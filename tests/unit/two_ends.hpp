@@ -27,8 +27,8 @@ class TwoEnds {
     wire::Listener listener({"127.0.0.1", 0});
     std::vector<wire::Socket> ours, theirs;
     for (std::uint32_t lane = 0; lane < c.queue_pairs; ++lane) {
-      ours.push_back(wire::connect_tcp({"127.0.0.1", listener.port()}, wire::after(5s)));
-      theirs.push_back(listener.accept(wire::after(5s)));
+      ours.push_back(wire::connect_tcp({"127.0.0.1", listener.port()}, after(5s)));
+      theirs.push_back(listener.accept(after(5s)));
     }
     initiator_->connect(responder_->offer(), std::move(ours));
     responder_->connect(initiator_->offer(), std::move(theirs));

@@ -1,4 +1,4 @@
-#include "error/fields.hpp"
+#include "base/fields.hpp"
 
 #include <fmt/format.h>
 
@@ -15,6 +15,14 @@ std::string words_of(const json::exception& fault) {
   const std::string text = fault.what();
   const auto end = text.find("] ");
   return end == std::string::npos ? text : text.substr(end + 2);
+}
+
+json parse_bounded(std::string_view text) {
+  constexpr int max_depth = 32;
+  return json::parse(text, [](int depth, json::parse_event_t, json&) {
+    if (depth > max_depth) throw UsageError("too deeply nested");
+    return true;
+  });
 }
 
 Fields::Fields(const json& object, std::string name) : object_(object), name_(std::move(name)) {

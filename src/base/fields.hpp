@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "gdrbench/case.hpp"
 
@@ -10,6 +11,10 @@ namespace gdrbench {
 
 /// What the JSON library says, without its "[json.exception.…] " in front.
 std::string words_of(const nlohmann::json::exception& fault);
+
+/// JSON from outside this process, nested at most 32 deep: copies and dumps recurse, and a megabyte of '['
+/// would overflow the stack. Throws UsageError, or the library's parse_error, which names the place.
+nlohmann::json parse_bounded(std::string_view text);
 
 /// Checked reading of a JSON object that the other end sent. Every fault is a UsageError that names the
 /// field.

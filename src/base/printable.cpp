@@ -1,8 +1,8 @@
-#include "session/printable.hpp"
+#include "base/printable.hpp"
 
 #include <fmt/format.h>
 
-namespace gdrbench::session {
+namespace gdrbench {
 namespace {
 
 bool continues(char c) {
@@ -45,4 +45,4 @@ std::string printable(std::string_view text, std::size_t longest) {
   return shown;
 }
 
-}  // namespace gdrbench::session
+}  // namespace gdrbench
