@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 
 #include "benchmarks/case_run.hpp"
 
@@ -9,15 +10,17 @@ std::uint64_t bandwidth_warmup(std::uint64_t iterations) {
 }
 
 /// Of the overlap suite too. The time of an iteration is that of one message in each measured direction.
-void report_bandwidth(benchmark::State& state, const Case&, const RunResult& run) {
+void report_bandwidth(benchmark::State& state, const Case& c, const RunResult& run) {
   state.SetIterationTime(run.elapsed_s);
   state.SetBytesProcessed(static_cast<std::int64_t>(run.payload_bytes));
-  const double cpu_s =
-      run.initiator.user_s + run.initiator.system_s + run.responder.user_s + run.responder.system_s;
-  if (run.initiator_load)
-    state.counters["initiator_units_per_s"] = run.initiator_load->together_units_per_second;
-  if (run.responder_load)
-    state.counters["responder_units_per_s"] = run.responder_load->together_units_per_second;
+  double cpu_s = 0;
+  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
+    const RankResult& result = run.ranks[rank];
+    cpu_s += result.cpu.user_s + result.cpu.system_s;
+    if (result.load)
+      state.counters[std::string(spec(c.suite).roles.at(rank)) + "_units_per_s"] =
+          result.load->together_units_per_second;
+  }
   state.counters["cpu_s_per_gb"] = cpu_s / (static_cast<double>(run.payload_bytes) * 1e-9);
 }
 

@@ -56,7 +56,7 @@ std::exception_ptr run_point(std::vector<CaseRun>& cases, double min_time, bool 
     run.close();
     CaseResult result{.test_case = run.test_case(),
                       .registration = Registration::none,
-                      .proof = run.proof(),
+                      .proofs = run.proofs(),
                       .repetitions = {}};
     const std::string name = case_name(run.test_case());
     if (run.failure()) {
@@ -76,8 +76,7 @@ std::exception_ptr run_point(std::vector<CaseRun>& cases, double min_time, bool 
     // last runs are the reported ones.
     result.repetitions = run.last_runs(out_of_time ? run.repetitions() : gatherer.repetitions(name));
     if (result.repetitions.empty()) continue;
-    result.registration = from_name<Registration>(
-        result.proof.at("initiator").at("path").at("registration").get<std::string>());
+    result.registration = result.proofs.front().policy.registration;
     document.cases.push_back(std::move(result));
   }
   return failure;

@@ -30,7 +30,7 @@ void CaseRun::measure(benchmark::State& state) {
     const std::uint64_t warmup = latency ? latency_warmup(iterations) : bandwidth_warmup(iterations);
     RunResult run =
         open_->run({.iterations = iterations, .warmup = warmup, .seed = fresh_seed(), .deadline = deadline_});
-    proof_ = open_->describe();  // counters are those of this run
+    proofs_ = open_->proofs();  // counters are those of this run
     while (state.KeepRunningBatch(state.max_iterations))
       latency ? report_latency(state, case_, run) : report_bandwidth(state, case_, run);
     runs_.push_back(std::move(run));

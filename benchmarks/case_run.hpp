@@ -36,7 +36,7 @@ class CaseRun {
   std::size_t repetitions() const;
   /// The last `count` runs: those that the library reports.
   std::vector<RunResult> last_runs(std::size_t count) const;
-  const nlohmann::json& proof() const { return proof_; }
+  const std::vector<PathProof>& proofs() const { return proofs_; }
   void close() { open_.reset(); }
 
  private:
@@ -44,7 +44,7 @@ class CaseRun {
   Case case_, responder_case_;
   std::chrono::steady_clock::time_point deadline_;
   std::unique_ptr<OpenCase> open_;
-  nlohmann::json proof_ = nlohmann::json::object();
+  std::vector<PathProof> proofs_;
   std::vector<RunResult> runs_;
   std::exception_ptr failure_;
 };

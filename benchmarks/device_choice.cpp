@@ -10,7 +10,6 @@
 namespace gdrbench::benchmarks {
 namespace {
 
-using nlohmann::json;
 using topology::PciDistance;
 
 // The less the better. Fabrics are in the order of preference.
@@ -37,14 +36,14 @@ void place_near_gpu(Candidate& device, const std::vector<PciDistance>& distances
 
 }  // namespace
 
-std::vector<Candidate> candidates(const json& end, const std::vector<json>& devices, std::optional<int> gpu,
-                                  bool gpu_memory) {
+std::vector<Candidate> candidates(const EndInfo& end, const std::vector<RdmaDeviceInfo>& devices,
+                                  std::optional<int> gpu, bool gpu_memory) {
   std::vector<Candidate> found;
-  for (const json& device : devices) {
-    Candidate one{.name = device.at("name").get<std::string>(),
-                  .fabric = from_name<FabricKind>(device.at("fabric").get<std::string>()),
-                  .link_layer = device.at("link_layer").get<std::string>(),
-                  .bytes_per_second = device.at("link_bytes_per_second").get<double>()};
+  for (const RdmaDeviceInfo& device : devices) {
+    Candidate one{.name = device.name,
+                  .fabric = device.fabric,
+                  .link_layer = device.link_layer,
+                  .bytes_per_second = device.link_bytes_per_second};
     if (gpu_memory) place_near_gpu(one, gpu_distances(end, one.name), gpu);
     found.push_back(std::move(one));
   }

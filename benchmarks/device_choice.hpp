@@ -1,11 +1,10 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "gdrbench/case.hpp"
+#include "gdrbench/end_info.hpp"
 #include "topology/pci_path.hpp"
 
 namespace gdrbench::benchmarks {
@@ -23,7 +22,7 @@ struct Candidate {
 
 /// What an end says of these devices of its own; `gpu` is the one asked for. Without GPU memory no distance
 /// counts.
-std::vector<Candidate> candidates(const nlohmann::json& end, const std::vector<nlohmann::json>& devices,
+std::vector<Candidate> candidates(const EndInfo& end, const std::vector<RdmaDeviceInfo>& devices,
                                   std::optional<int> gpu, bool gpu_memory);
 
 struct DevicePair {

@@ -12,94 +12,76 @@
 namespace gdrbench::benchmarks {
 namespace {
 
-using nlohmann::json;
-
-bool has_gpu(const json& end) {
-  return end.at("gpu").at("unavailable").get<std::string>().empty();
-}
-
-std::string host_of(const json& end) {
-  return end.value("host", "?");
-}
-
-void choose_memory(Discovery& found, const json& here, const json& there, const MeasureOptions& options) {
+void choose_memory(Discovery& found, const EndInfo& here, const EndInfo& there,
+                   const MeasureOptions& options) {
   if (options.memory) {
     found.memory = *options.memory;
     return;
   }
   found.memory = MemoryKind::cuda;
-  for (const json* end : {&here, &there}) {
-    if (has_gpu(*end)) continue;
+  for (const EndInfo* end : {&here, &there}) {
+    if (end->has_gpu()) continue;
     found.memory = MemoryKind::host;
-    found.memory_note = fmt::format("host memory stands in for GPU memory: {} has none ({})", host_of(*end),
-                                    end->at("gpu").at("unavailable").get<std::string>());
+    found.memory_note = fmt::format("host memory stands in for GPU memory: {} has none ({})", end->host,
+                                    end->cuda.unavailable);
     return;
   }
 }
 
-std::string why_unusable(const json& device) {
-  return device.at("unusable").get<std::string>();
-}
-
 // The devices of an end that may be used.
-std::vector<json> usable_devices(const json& end, const MeasureOptions& options, const std::string& name) {
-  std::vector<json> devices;
-  for (const json& device : end.at("rdma").at("devices")) {
-    const auto fabric = from_name<FabricKind>(device.at("fabric").get<std::string>());
+std::vector<RdmaDeviceInfo> usable_devices(const EndInfo& end, const MeasureOptions& options,
+                                           const std::string& name) {
+  std::vector<RdmaDeviceInfo> devices;
+  for (const RdmaDeviceInfo& device : end.rdma.devices) {
     const bool wanted =
-        name.empty() ? !options.fabric || *options.fabric == fabric : device.at("name") == name;
-    if (wanted && why_unusable(device).empty()) devices.push_back(device);
+        name.empty() ? !options.fabric || *options.fabric == device.fabric : device.name == name;
+    if (wanted && device.unusable.empty()) devices.push_back(device);
   }
   return devices;
 }
 
 // "mlx5_0 (hardware), rxe0 (soft-roce)", or why there is none.
-std::string devices_of(const json& end) {
-  const json& rdma = end.at("rdma");
+std::string devices_of(const EndInfo& end) {
   std::string seen;
-  for (const json& device : rdma.at("devices")) {
-    seen += fmt::format("{}{} ({}", seen.empty() ? "" : ", ", device.at("name").get<std::string>(),
-                        device.at("fabric").get<std::string>());
-    if (const std::string why = why_unusable(device); !why.empty()) seen += ": " + why;
-    seen += ")";
-  }
-  if (const auto why = rdma.at("unavailable").get<std::string>(); !why.empty())
-    seen += (seen.empty() ? "" : "; ") + why;
+  for (const RdmaDeviceInfo& device : end.rdma.devices)
+    seen += fmt::format("{}{} ({}{}{})", seen.empty() ? "" : ", ", device.name, to_string(device.fabric),
+                        device.unusable.empty() ? "" : ": ", device.unusable);
+  if (const std::string& why = end.rdma.unavailable; !why.empty()) seen += (seen.empty() ? "" : "; ") + why;
   return seen;
 }
 
-std::string why_no_device(const json& end, const MeasureOptions& options, const std::string& name) {
-  if (end.at("rdma").at("devices").empty()) return fmt::format("on {}: {}", host_of(end), devices_of(end));
+std::string why_no_device(const EndInfo& end, const MeasureOptions& options, const std::string& name) {
+  if (end.rdma.devices.empty()) return fmt::format("on {}: {}", end.host, devices_of(end));
   std::string wanted = "no usable RDMA device";
   if (!name.empty()) {
     wanted = fmt::format("no usable RDMA device named '{}'", name);
   } else if (options.fabric) {
     wanted = fmt::format("no usable RDMA device of fabric {}", to_string(*options.fabric));
   }
-  return fmt::format("on {}: {}; there: {}", host_of(end), wanted, devices_of(end));
+  return fmt::format("on {}: {}; there: {}", end.host, wanted, devices_of(end));
 }
 
-bool has_softverbs(const std::vector<json>& devices) {
+bool has_softverbs(const std::vector<RdmaDeviceInfo>& devices) {
   return std::any_of(devices.begin(), devices.end(),
-                     [](const json& device) { return device.at("fabric") == "softverbs"; });
+                     [](const RdmaDeviceInfo& device) { return device.fabric == FabricKind::softverbs; });
 }
 
 // Where one end runs on softverbs and the other does not, the software NIC can join them if both load it.
-std::string why_no_pair(const json& here, const json& there, bool softverbs_joins) {
+std::string why_no_pair(const EndInfo& here, const EndInfo& there, bool softverbs_joins) {
   return fmt::format(
       "no pair of devices has the same fabric and link layer: initiator {} has {}; responder {} "
       "has {}; {}",
-      host_of(here), devices_of(here), host_of(there), devices_of(there),
+      here.host, devices_of(here), there.host, devices_of(there),
       softverbs_joins ? "start both with --fabric softverbs (there: gdrbench serve --fabric softverbs)"
                       : "name them by --device and --peer-device");
 }
 
 // Picks a device on each end; the reason why not, if there is no pair.
-std::string find_devices(Discovery& found, const json& here, const json& there,
+std::string find_devices(Discovery& found, const EndInfo& here, const EndInfo& there,
                          const MeasureOptions& options) {
-  const std::vector<json> ours = usable_devices(here, options, options.device);
+  const std::vector<RdmaDeviceInfo> ours = usable_devices(here, options, options.device);
   if (ours.empty()) return why_no_device(here, options, options.device);
-  const std::vector<json> theirs = usable_devices(there, options, options.peer_device);
+  const std::vector<RdmaDeviceInfo> theirs = usable_devices(there, options, options.peer_device);
   const bool softverbs_joins = has_softverbs(ours) != has_softverbs(theirs);
   if (theirs.empty() && !(softverbs_joins && options.peer_device.empty()))
     return why_no_device(there, options, options.peer_device);
@@ -110,12 +92,12 @@ std::string find_devices(Discovery& found, const json& here, const json& there,
   found.device = pair->here.name;
   found.peer_device = pair->there.name;
   found.device_note = describe_choice(pair->here, ours.size());
-  const json& own = *std::find_if(ours.begin(), ours.end(),
-                                  [&](const json& device) { return device.at("name") == found.device; });
+  const RdmaDeviceInfo& own = *std::find_if(
+      ours.begin(), ours.end(), [&](const RdmaDeviceInfo& device) { return device.name == found.device; });
   found.fabric = {.kind = pair->here.fabric,
                   .device = found.device,
                   .link_layer = pair->here.link_layer,
-                  .active_mtu = own.at("active_mtu").get<std::uint32_t>(),
+                  .active_mtu = own.active_mtu,
                   .gid_index = std::nullopt,
                   .link_bytes_per_second = pair->here.bytes_per_second};
   return "";
@@ -132,10 +114,7 @@ std::string try_path(Session& session, Path path, Discovery& found, const Measur
     c.footprint_bytes = c.size_bytes;
     try {
       const auto opened = session.open(c, responder_case(c, options, found));
-      const json proof = opened->describe();
-      const json& wire = proof.at("initiator").at("wire");
-      if (wire.contains("gid_index") && !wire.at("gid_index").is_null())
-        found.fabric.gid_index = wire.at("gid_index").get<int>();
+      if (const auto& verbs = opened->proofs().front().verbs) found.fabric.gid_index = verbs->gid_index;
       return "";
     } catch (const Unavailable& unavailable) {
       reason = unavailable.what();
@@ -145,35 +124,34 @@ std::string try_path(Session& session, Path path, Discovery& found, const Measur
 }
 
 // A GPU that was asked for by number and is not there.
-void require_gpu(const char* flag, std::optional<int> asked, const json& end) {
+void require_gpu(const char* flag, std::optional<int> asked, const EndInfo& end) {
   if (!asked) return;
-  const json& gpu = end.at("gpu");
   if (*asked < 0) throw UsageError(fmt::format("{} {}: GPUs are numbered from 0", flag, *asked));
-  if (!has_gpu(end))
-    throw Unavailable(fmt::format("{} {}: {} has no usable GPU: {}", flag, *asked, host_of(end),
-                                  gpu.at("unavailable").get<std::string>()));
-  if (const int count = gpu.value("count", 0); *asked >= count)
+  if (!end.has_gpu())
     throw Unavailable(
-        fmt::format("{} {}: {} has {} of them, numbered from 0", flag, *asked, host_of(end), count));
+        fmt::format("{} {}: {} has no usable GPU: {}", flag, *asked, end.host, end.cuda.unavailable));
+  if (const int count = end.cuda.count; *asked >= count)
+    throw Unavailable(
+        fmt::format("{} {}: {} has {} of them, numbered from 0", flag, *asked, end.host, count));
 }
 
 }  // namespace
 
-Discovery discover(Session& session, const json& this_end, const MeasureOptions& options) {
+Discovery discover(Session& session, const EndInfo& this_end, const MeasureOptions& options) {
   require_gpu("--gpu", options.gpu, this_end);
-  require_gpu("--peer-gpu", options.peer_gpu, session.peer());
+  require_gpu("--peer-gpu", options.peer_gpu, session.remote());
   Discovery found;
-  choose_memory(found, this_end, session.peer(), options);
-  const std::string no_device = find_devices(found, this_end, session.peer(), options);
+  choose_memory(found, this_end, session.remote(), options);
+  const std::string no_device = find_devices(found, this_end, session.remote(), options);
   const GpuChoice gpus = choose_gpus({.here = gpu_distances(this_end, found.device),
-                                      .there = gpu_distances(session.peer(), found.peer_device),
+                                      .there = gpu_distances(session.remote(), found.peer_device),
                                       .asked = options.gpu,
                                       .peer_asked = options.peer_gpu,
                                       .one_node = options.loopback});
   found.gpu = gpus.gpu;
   found.peer_gpu = gpus.peer_gpu;
   const std::string ours = gpu_uuid(this_end, found.gpu);
-  found.shares_gpu = !ours.empty() && ours == gpu_uuid(session.peer(), found.peer_gpu);
+  found.shares_gpu = !ours.empty() && ours == gpu_uuid(session.remote(), found.peer_gpu);
   for (const Path path : options.paths) {
     const std::string reason =
         uses_verbs(path) && !no_device.empty() ? no_device : try_path(session, path, found, options);
@@ -193,7 +171,8 @@ Discovery discover(Session& session, const json& this_end, const MeasureOptions&
             fmt::format("--require {}: this path cannot run: {}", to_string(path), skipped.reason));
   const bool wants_load =
       std::any_of(options.loads.begin(), options.loads.end(), [](Load load) { return load != Load::none; });
-  if (wants_load && std::count(options.suites.begin(), options.suites.end(), Suite::overlap) > 0)
+  if (wants_load && std::any_of(options.suites.begin(), options.suites.end(),
+                                [](Suite suite) { return spec(suite).has_load; }))
     for (const Path path : found.paths)
       if (const std::string reason = no_load_reason(path, found.memory); !reason.empty())
         found.load_skipped.push_back({path, reason});

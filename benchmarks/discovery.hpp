@@ -26,6 +26,6 @@ struct Discovery {
 /// Finds the devices, and tries every path that was asked for by opening a small case over it: nothing is
 /// promised that was not tried, and nothing falls back. Throws Unavailable when a required path cannot run or
 /// none can.
-Discovery discover(Session& session, const nlohmann::json& this_end, const MeasureOptions& options);
+Discovery discover(Session& session, const EndInfo& this_end, const MeasureOptions& options);
 
 }  // namespace gdrbench::benchmarks

@@ -5,7 +5,6 @@
 namespace gdrbench::benchmarks {
 namespace {
 
-using nlohmann::json;
 using topology::PciDistance;
 
 // GPU 0 when there is none, or only the one to be avoided.
@@ -19,39 +18,23 @@ int nearest(const std::vector<PciDistance>& distances, std::optional<int> avoid)
   return best.value_or(0);
 }
 
-// A member of that kind, else null: what the other end says is not relied on.
-const json* member(const json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
-std::vector<PciDistance> gpu_distances(const json& end, const std::string& device) {
-  const json* gpus = member(end, "gpus");
-  const std::size_t count = gpus != nullptr && gpus->is_array() ? gpus->size() : 0;
-  std::vector<PciDistance> distances(count, PciDistance::unknown);
-  const json* rdma = member(end, "rdma");
-  const json* devices = rdma != nullptr ? member(*rdma, "devices") : nullptr;
-  if (device.empty() || devices == nullptr || !devices->is_array()) return distances;
-  for (const json& one : *devices) {
-    const json* name = member(one, "name");
-    const json* told = member(one, "gpu_distances");
-    if (name == nullptr || *name != device || told == nullptr || !told->is_array()) continue;
-    for (std::size_t gpu = 0; gpu < std::min(count, told->size()); ++gpu)
-      if ((*told)[gpu].is_string()) distances[gpu] = topology::pci_distance((*told)[gpu].get<std::string>());
+std::vector<PciDistance> gpu_distances(const EndInfo& end, const std::string& device) {
+  std::vector<PciDistance> distances(end.gpus.size(), PciDistance::unknown);
+  if (device.empty()) return distances;
+  for (const RdmaDeviceInfo& one : end.rdma.devices) {
+    if (one.name != device) continue;
+    std::copy_n(one.gpu_distances.begin(), std::min(distances.size(), one.gpu_distances.size()),
+                distances.begin());
     break;
   }
   return distances;
 }
 
-std::string gpu_uuid(const json& end, int gpu) {
-  const json* gpus = member(end, "gpus");
+std::string gpu_uuid(const EndInfo& end, int gpu) {
   const auto index = static_cast<std::size_t>(gpu);
-  if (gpus == nullptr || !gpus->is_array() || gpu < 0 || index >= gpus->size()) return "";
-  const json* uuid = member((*gpus)[index], "uuid");
-  return uuid != nullptr && uuid->is_string() ? uuid->get<std::string>() : "";
+  return gpu < 0 || index >= end.gpus.size() ? "" : end.gpus[index].uuid;
 }
 
 GpuChoice choose_gpus(const GpuQuestion& question) {

@@ -9,10 +9,17 @@
 
 namespace gdrbench::benchmarks {
 
+inline std::vector<Path> default_paths() {
+  std::vector<Path> all;
+  for (const PathSpec& path : all_paths)
+    if (path.by_default) all.push_back(path.path);
+  return all;
+}
+
 /// What the initiator was asked to measure. Empty lists and absent values: the suite's defaults.
 struct MeasureOptions {
   std::vector<Suite> suites;
-  std::vector<Path> paths{Path::tcp, Path::rdma, Path::gdr};
+  std::vector<Path> paths = default_paths();
   std::vector<Path> required;  ///< --require: not to be skipped
   std::vector<Op> ops{Op::send};
   std::vector<std::uint64_t> sizes;                      ///< bytes

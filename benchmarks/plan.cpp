@@ -2,31 +2,27 @@
 
 #include <algorithm>
 
+#include "base/case_fields.hpp"
 #include "measure/core_binding.hpp"
 #include "memory/staging_choice.hpp"
-#include "session/case_limits.hpp"
 
 namespace gdrbench::benchmarks {
 namespace {
 
 std::vector<std::uint64_t> sizes_of(Suite suite, const MeasureOptions& options) {
   if (!options.sizes.empty()) return options.sizes;
-  if (times_messages(suite)) return {8, 4096, 65536};
-  return {65536, 1 << 20, 8 << 20};
+  return {spec(suite).sizes.begin(), spec(suite).sizes.end()};
 }
 
-// Some root complexes forward peer-to-peer writes and not reads, so one direction alone would hide half the
-// story.
 std::vector<Direction> directions_of(Suite suite, const MeasureOptions& options) {
-  if (times_messages(suite)) return {Direction::forward};
-  if (!options.directions.empty()) return options.directions;
-  return {Direction::forward, Direction::reverse};
+  if (!times_messages(suite) && !options.directions.empty()) return options.directions;
+  return {spec(suite).directions.begin(), spec(suite).directions.end()};
 }
 
 // Without a load first: what the others are held against, and what says whether the path runs at all.
 std::vector<Load> loads_of(const Case& c, const MeasureOptions& options) {
   std::vector<Load> loads = {Load::none};
-  if (c.suite == Suite::overlap && no_load_reason(c.path, c.memory).empty())
+  if (spec(c.suite).has_load && no_load_reason(c.path, c.memory).empty())
     for (const Load load : options.loads)
       if (load != Load::none) loads.push_back(load);
   return loads;
@@ -34,7 +30,7 @@ std::vector<Load> loads_of(const Case& c, const MeasureOptions& options) {
 
 // Plain staging copies whole messages, as far as a wire takes them at once.
 std::uint64_t chunk_bytes(const Case& c, const MeasureOptions& options) {
-  if (!is_pipelined(c.staging.variant)) return std::clamp(c.size_bytes, least_chunk_bytes, most_chunk_bytes);
+  if (!is_pipelined(c.staging.variant)) return std::clamp(c.size_bytes, min_chunk_bytes, max_chunk_bytes);
   if (c.staging.variant == Staging::automatic && !options.chunk_given) return memory::choose_chunk_bytes(c);
   return options.staging.chunk_bytes;
 }

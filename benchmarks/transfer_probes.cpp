@@ -10,9 +10,9 @@ namespace {
 constexpr std::uint64_t size_bytes = 4096;
 constexpr std::uint64_t messages = 4;
 
-std::string gpu_address(const nlohmann::json& end, int index) {
-  for (const nlohmann::json& gpu : end.value("gpus", nlohmann::json::array()))
-    if (gpu.value("index", -1) == index) return gpu.value("pci_address", "");
+std::string gpu_address(const EndInfo& end, int index) {
+  for (const GpuInfo& gpu : end.gpus)
+    if (gpu.index == index) return gpu.pci_address;
   return "";
 }
 
@@ -20,14 +20,16 @@ std::string gpu_address(const nlohmann::json& end, int index) {
 
 std::vector<TransferProbe> transfer_probes() {
   std::vector<TransferProbe> probes;
-  for (const Path path : {Path::tcp, Path::rdma, Path::gdr})
+  for (const PathSpec& path : all_paths) {
+    if (!path.by_default) continue;
     for (const Op op : {Op::write, Op::read})
       for (const Direction direction : {Direction::forward, Direction::reverse})
-        probes.push_back({path, op, direction});
+        probes.push_back({path.path, op, direction});
+  }
   return probes;
 }
 
-TransferOutcome run_transfer(Session& session, const nlohmann::json& this_end, const TransferProbe& probe,
+TransferOutcome run_transfer(Session& session, const EndInfo& this_end, const TransferProbe& probe,
                              const MeasureOptions& given) {
   MeasureOptions options = given;
   options.suites = {Suite::bandwidth};

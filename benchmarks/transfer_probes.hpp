@@ -26,7 +26,7 @@ struct TransferOutcome {
 
 /// Over the devices that compare would use. Throws Unavailable with the reason where the path cannot run,
 /// Error where the transfer or its verification fails, PeerLost, Interrupted.
-TransferOutcome run_transfer(Session& session, const nlohmann::json& this_end, const TransferProbe& probe,
+TransferOutcome run_transfer(Session& session, const EndInfo& this_end, const TransferProbe& probe,
                              const MeasureOptions& options);
 
 }  // namespace gdrbench::benchmarks

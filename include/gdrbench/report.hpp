@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "gdrbench/case.hpp"
+#include "gdrbench/end_info.hpp"
+#include "gdrbench/path_proof.hpp"
 #include "gdrbench/run_result.hpp"
 
 /// What becomes of results: the JSON result file, the table for humans, the dump of raw samples.
@@ -18,8 +20,8 @@ namespace gdrbench {
 /// The network that the verbs paths ran on.
 struct FabricDescription {
   FabricKind kind = FabricKind::none;
-  std::string device{};                     ///< "mlx5_0"; empty without one
-  std::string link_layer{};                 ///< "InfiniBand" or "Ethernet"; empty without a device
+  std::optional<std::string> device{};      ///< "mlx5_0"
+  std::optional<std::string> link_layer{};  ///< "InfiniBand" or "Ethernet"
   std::optional<std::uint32_t> active_mtu;  ///< bytes
   std::optional<int> gid_index;
   std::optional<double> link_bytes_per_second;  ///< nominal rate of the port
@@ -29,7 +31,7 @@ struct FabricDescription {
 struct CaseResult {
   Case test_case;
   Registration registration = Registration::none;
-  nlohmann::json proof = nlohmann::json::object();  ///< OpenCase::describe()
+  std::vector<PathProof> proofs;       ///< by rank
   std::vector<RunResult> repetitions;  ///< in the order they ran; paired with those of other paths
 };
 
@@ -74,8 +76,7 @@ struct SkippedPath {
 struct ResultDocument {
   std::string command;  ///< the command line as it was given
   FabricDescription fabric;
-  nlohmann::json initiator = nlohmann::json::object();  ///< describe_this_end()
-  nlohmann::json responder = nlohmann::json::object();  ///< Session::peer()
+  std::vector<EndInfo> ranks;  ///< what each says of its machine; the initiator is rank 0
   std::vector<CaseResult> cases;
   std::vector<SkippedPath> skipped;
   std::vector<SkippedPath> load_skipped;  ///< paths that ran, but without the load that was asked for
@@ -88,17 +89,12 @@ struct ResultDocument {
   nlohmann::json benchmarks = nlohmann::json::array();  ///< as Google Benchmark writes it
 };
 
-/// Software stands in for the NIC: no RDMA performance figures.
-constexpr bool is_functional(FabricKind kind) {
-  return kind == FabricKind::soft_roce || kind == FabricKind::softverbs;
-}
-
-/// The result file, schema 1: docs/json.md explains it, docs/result.schema.json checks it.
+/// The result file, schema 2: docs/json.md explains it, docs/result.schema.json checks it.
 nlohmann::ordered_json to_json(const ResultDocument& document);
 
 struct TableOptions {
   std::string title{};        ///< "gdrbench compare node-b"
-  std::string peer{};         ///< host of the responder; left out when empty
+  std::string remote{};       ///< host of the responder; left out when empty
   std::string result_file{};  ///< named in the last line; left out when empty
   std::string note{};         ///< a sentence below the table; left out when empty
   std::size_t width = 100;    ///< columns that text is wrapped to
@@ -129,7 +125,7 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 void check_writable(const std::filesystem::path& path);
 
 /// Every latency sample as CSV with the header
-/// `suite,path,op,memory,completion,size_bytes,repetition,index,latency_us`; repetition and index count from
+/// `suite,path,op,memory,completion,size_bytes,repetition,index,latency_ns`; repetition and index count from
 /// 0. Written like write_file_atomically, without holding the text in memory.
 void write_samples(const std::filesystem::path& path, const ResultDocument& document);
 

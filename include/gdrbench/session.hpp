@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "gdrbench/case.hpp"
+#include "gdrbench/end_info.hpp"
+#include "gdrbench/path_proof.hpp"
 #include "gdrbench/run_result.hpp"
 
 /// The two ends of a session: a server answers, a client measures. They talk over one TCP control channel of
@@ -67,8 +70,8 @@ class OpenCase {
   /// Runs and verifies once. Throws Error when a byte is wrong or the fabric fails, naming the first status
   /// that is not a flush from either end; PeerLost; Interrupted.
   virtual RunResult run(const RunRequest& request) = 0;
-  /// {"initiator": …, "responder": …}: what each end recorded as proof of the path.
-  virtual nlohmann::json describe() const = 0;
+  /// By rank: what each recorded as proof of the path.
+  virtual const std::vector<PathProof>& proofs() const = 0;
 };
 
 /// A client's visit to a server.
@@ -76,8 +79,8 @@ class Session {
  public:
   explicit Session(ConnectOptions options);
   ~Session();
-  /// The responder's description of itself: version, host, kernel, cpu, gpu, RDMA devices.
-  const nlohmann::json& peer() const;
+  /// What the server says of its machine.
+  const EndInfo& remote() const;
   /// `responder_case` is the same case with the fields of the other end (device, gid index, gpu). Throws
   /// Unavailable with the reason and the end that cannot run it.
   std::unique_ptr<OpenCase> open(const Case& initiator_case, const Case& responder_case);
@@ -89,8 +92,5 @@ class Session {
   struct State;
   std::shared_ptr<State> state_;
 };
-
-/// The same description of this end.
-nlohmann::json describe_this_end();
 
 }  // namespace gdrbench

@@ -25,54 +25,56 @@ json parse_bounded(std::string_view text) {
   });
 }
 
-Fields::Fields(const json& object, std::string name) : object_(object), name_(std::move(name)) {
-  if (!object_.is_object()) throw UsageError(fmt::format("{}: an object is due", name_));
+void refuse_value(const std::string& name, const std::string& why) {
+  throw UsageError(fmt::format("{}: {}", name, why));
 }
 
-void Fields::refuse(const char* key, const std::string& why) const {
-  throw UsageError(fmt::format("{}.{}: {}", name_, key, why));
-}
-
-const json& Fields::at(const char* key) const {
-  const auto member = object_.find(key);
-  if (member == object_.end()) refuse(key, "missing");
-  return *member;
-}
-
-std::uint64_t Fields::number(const char* key, std::uint64_t least, std::uint64_t most) const {
-  const json& value = at(key);
-  // A signed non-negative number never comes from the parser, but from JSON built in this process.
-  const bool whole =
-      value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
-  if (!whole || value.get<std::uint64_t>() < least || value.get<std::uint64_t>() > most) {
+std::uint64_t read_whole(const json& value, const std::string& name, std::int64_t min, std::uint64_t max) {
+  const auto refuse = [&] {
     // A container may be a megabyte long: only its kind is shown.
     const std::string shown = value.is_number() ? value.dump() : value.type_name();
-    refuse(key, fmt::format("{} is not a whole number from {} to {}", shown, least, most));
+    refuse_value(name, fmt::format("{} is not a whole number from {} to {}", shown, min, max));
+  };
+  if (!value.is_number_integer()) refuse();
+  // A signed non-negative number never comes from the parser, but from JSON built in this process.
+  if (!value.is_number_unsigned()) {
+    const auto number = value.get<std::int64_t>();
+    if (number < min || (number >= 0 && static_cast<std::uint64_t>(number) > max)) refuse();
+    return static_cast<std::uint64_t>(number);
   }
-  return value.get<std::uint64_t>();
-}
-
-double Fields::real(const char* key, double least, double most) const {
-  const json& value = at(key);
-  if (!value.is_number()) refuse(key, "not a number");
-  const auto number = value.get<double>();
-  if (!std::isfinite(number) || number < least || number > most)
-    refuse(key, fmt::format("{} is not a number from {} to {}", number, least, most));
+  const auto number = value.get<std::uint64_t>();
+  if (number > max || (min > 0 && number < static_cast<std::uint64_t>(min))) refuse();
   return number;
 }
 
-bool Fields::flag(const char* key) const {
-  const json& value = at(key);
-  if (!value.is_boolean()) refuse(key, "not true or false");
+double read_real(const json& value, const std::string& name, double min, double max) {
+  if (!value.is_number()) refuse_value(name, "not a number");
+  const auto number = value.get<double>();
+  if (!std::isfinite(number) || number < min || number > max)
+    refuse_value(name, fmt::format("{} is not a number from {} to {}", number, min, max));
+  return number;
+}
+
+bool read_flag(const json& value, const std::string& name) {
+  if (!value.is_boolean()) refuse_value(name, "not true or false");
   return value.get<bool>();
 }
 
-std::string Fields::text(const char* key, std::size_t longest) const {
-  const json& value = at(key);
-  if (!value.is_string()) refuse(key, "not a text");
-  if (value.get_ref<const std::string&>().size() > longest)
-    refuse(key, fmt::format("longer than {} bytes", longest));
+std::string read_text(const json& value, const std::string& name, std::size_t max) {
+  if (!value.is_string()) refuse_value(name, "not a text");
+  if (value.get_ref<const std::string&>().size() > max)
+    refuse_value(name, fmt::format("longer than {} bytes", max));
   return value.get<std::string>();
+}
+
+Fields::Fields(const json& object, std::string name) : object_(object), name_(std::move(name)) {
+  if (!object_.is_object()) throw UsageError(fmt::format("{}: not an object", name_));
+}
+
+const json& Fields::at(std::string_view key) const {
+  const auto member = object_.find(key);
+  if (member == object_.end()) refuse_value(name_of(key), "missing");
+  return *member;
 }
 
 }  // namespace gdrbench

@@ -23,10 +23,9 @@ using nlohmann::json;
 // A session's own limits are shorter.
 constexpr auto patience = 60s;
 
-bool has_usable_device(const json& end) {
-  const json& devices = end.at("rdma").at("devices");
-  return std::any_of(devices.begin(), devices.end(),
-                     [](const json& device) { return device.at("unusable").get<std::string>().empty(); });
+bool has_usable_device(const EndInfo& end) {
+  return std::any_of(end.rdma.devices.begin(), end.rdma.devices.end(),
+                     [](const RdmaDeviceInfo& device) { return device.unusable.empty(); });
 }
 
 // One path was asked for: that none of those can run is said already.
@@ -58,7 +57,7 @@ class TransferSession {
       return lose(fault.what(), "timed out");
     } catch (const Unavailable& fault) {
       const bool was_tried =
-          !uses_verbs(probe.path) || (has_usable_device(this_end_) && has_usable_device(session_->peer()));
+          !uses_verbs(probe.path) || (has_usable_device(this_end_) && has_usable_device(session_->remote()));
       return {{"outcome", was_tried ? "failed" : "not run"}, {"text", reason_of(fault)}};
     }
   }
@@ -100,7 +99,7 @@ class TransferSession {
   const TransferRequest& request_;
   std::optional<LoopbackResponder> responder_;
   std::optional<Session> session_;
-  json this_end_;
+  EndInfo this_end_;
   std::string lost_;
 };
 

@@ -4,6 +4,9 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "benchmarks/campaign.hpp"
 #include "benchmarks/discovery.hpp"
@@ -23,9 +26,9 @@ namespace gdrbench::cli {
 namespace {
 
 struct Command {
-  const char* name;
+  std::string_view name;
   std::vector<Suite> suites;
-  const char* help;
+  std::string_view help;
 };
 
 ConnectOptions connect_options(const MeasureFlags& flags, const std::optional<LoopbackResponder>& responder) {
@@ -119,14 +122,13 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
   Session session(connect_options(flags, responder));
   ResultDocument document;
   document.command = invocation.text;
-  document.initiator = describe_this_end();
+  EndInfo here = describe_this_end();
   if (!no_softverbs.empty()) {
-    nlohmann::json& reason = document.initiator["rdma"]["unavailable"];
-    const auto known = reason.get<std::string>();
-    reason = known.empty() ? no_softverbs : known + "; " + no_softverbs;
+    std::string& reason = here.rdma.unavailable;
+    reason = reason.empty() ? no_softverbs : reason + "; " + no_softverbs;
   }
-  document.responder = session.peer();
-  const benchmarks::Discovery found = benchmarks::discover(session, document.initiator, options);
+  document.ranks = {std::move(here), session.remote()};
+  const benchmarks::Discovery found = benchmarks::discover(session, document.ranks.front(), options);
   document.fabric = found.fabric;
   document.skipped = found.skipped;
   document.load_skipped = found.load_skipped;
@@ -144,7 +146,7 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
   const auto table = [&](const std::string& kept) {
     const TableOptions shown{
         .title = fmt::format("gdrbench {} {}", command.name, flags.loopback ? "--loopback" : flags.host),
-        .peer = document.responder.value("host", ""),
+        .remote = document.ranks.back().host,
         .result_file = kept,
         .note = table_note(found, flags.loopback)};
     return command.suites.size() > 1 ? comparison_table(document, shown) : suite_table(document, shown);
@@ -158,18 +160,13 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
 }  // namespace
 
 void add_measure_commands(CLI::App& app, Action& chosen, const Invocation& invocation) {
-  const Command commands[] = {
-      {"compare",
-       {Suite::latency, Suite::bandwidth},
-       "The paths side by side: latency, bandwidth and CPU cost"},
-      {"latency", {Suite::latency}, "Latency of each path, with percentiles"},
-      {"bandwidth", {Suite::bandwidth}, "Bandwidth of each path, each way"},
-      {"visible", {Suite::visible}, "Latency until a running kernel on the receiving GPU sees the data"},
-      {"overlap", {Suite::overlap}, "What GPU work and a transfer lose to each other"},
-  };
+  std::vector<Command> commands = {{"compare",
+                                    {Suite::latency, Suite::bandwidth},
+                                    "The paths side by side: latency, bandwidth and CPU cost"}};
+  for (const SuiteSpec& suite : all_suites) commands.push_back({suite.name, {suite.suite}, suite.help});
   for (const Command& command : commands) {
     auto flags = std::make_shared<MeasureFlags>();
-    CLI::App* added = app.add_subcommand(command.name, command.help);
+    CLI::App* added = app.add_subcommand(std::string(command.name), std::string(command.help));
     add_measure_flags(*added, *flags, command.suites);
     added->callback([=, &chosen] { chosen = [=] { return measure(command, *flags, invocation); }; });
   }

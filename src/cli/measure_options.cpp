@@ -4,20 +4,19 @@
 
 #include <algorithm>
 
+#include "base/case_fields.hpp"
 #include "cli/common_flags.hpp"
 #include "cli/fabric.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
-#include "session/case_limits.hpp"
 
 namespace gdrbench::cli {
 namespace {
 
-/// "tcp, rdma, gdr": for help texts.
-template <class E>
-std::string names() {
+std::string op_list(OpSet ops) {
   std::string all;
-  for (const auto& [value, name] : EnumNames<E>::names) all += (all.empty() ? "" : ", ") + std::string(name);
+  for (const auto& [op, name] : EnumNames<Op>::names)
+    if (contains(ops, op)) all += (all.empty() ? "" : ", ") + std::string(name);
   return all;
 }
 
@@ -38,8 +37,8 @@ void check_range(const char* flag, std::uint64_t value, std::uint64_t low, std::
 }
 
 void check_gid_index(const char* flag, std::optional<int> index) {
-  if (index && (*index < 0 || *index > most_gid_index))
-    throw UsageError(fmt::format("{} {}: outside 0 … {}", flag, *index, most_gid_index));
+  if (index && (*index < 0 || *index > max_gid_index))
+    throw UsageError(fmt::format("{} {}: outside 0 … {}", flag, *index, max_gid_index));
 }
 
 struct SmallNumber {
@@ -63,8 +62,14 @@ constexpr SmallNumber small_numbers[] = {
 void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector<Suite>& suites) {
   const bool has_latency = std::any_of(suites.begin(), suites.end(), times_messages);
   const bool has_bandwidth = !std::all_of(suites.begin(), suites.end(), times_messages);
-  const bool is_visible = suites == std::vector{Suite::visible};
-  const bool has_load = std::count(suites.begin(), suites.end(), Suite::overlap) > 0;
+  OpSet ops = 0;
+  bool has_events = false;
+  for (const Suite suite : suites) {
+    ops = static_cast<OpSet>(ops | spec(suite).ops);
+    has_events |= spec(suite).has_events;
+  }
+  const bool has_load =
+      std::any_of(suites.begin(), suites.end(), [](Suite suite) { return spec(suite).has_load; });
   auto& options = flags.options;
   auto& verbs = options.verbs;
   command.add_option("HOST", flags.host, "The node on which `gdrbench serve` runs: HOST or HOST:PORT");
@@ -83,22 +88,21 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
         ->type_name("LIST")
         ->group(what);
   };
-  list("--paths", flags.paths, "Of " + names<Path>() + " (default tcp,rdma,gdr)");
+  list("--paths", flags.paths, "Of " + name_list<Path>() + " (default tcp,rdma,gdr)");
   list("--require", flags.required,
        "Paths that must run; exit status 3 if one cannot, or no time was left for it");
-  list("--op", flags.ops,
-       std::string("Of ") + (is_visible ? "send, write, write_imm" : names<Op>()) + " (default send)");
+  list("--op", flags.ops, "Of " + op_list(ops) + " (default send)");
   list("--completion", flags.completions,
-       std::string("Of ") + (is_visible ? "poll" : names<CompletionMode>()) + " (default poll)");
+       std::string("Of ") + (has_events ? name_list<CompletionMode>() : "poll") + " (default poll)");
   command
       .add_option("--sizes", flags.sizes,
                   "Message sizes: 8,4k,1M or 8:64M:x2; k, M, G and T are powers of 1024")
       ->group(what);
   if (has_bandwidth) {
-    list("--direction", flags.directions, "Of " + names<Direction>() + " (default forward,reverse)");
+    list("--direction", flags.directions, "Of " + name_list<Direction>() + " (default forward,reverse)");
     command
         .add_option("--queue-pairs", options.queue_pairs,
-                    fmt::format("Queue pairs or sockets, 1 to {}", most_queue_pairs))
+                    fmt::format("Queue pairs or sockets, 1 to {}", max_queue_pairs))
         ->capture_default_str()
         ->group(what);
     command
@@ -106,10 +110,10 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
                     fmt::format("Threads that move the sockets of an end, 0 (the one that measures) to {} "
                                 "(default: with several sockets as many as there are, 8 and a quarter of the "
                                 "cores at most)",
-                                most_tcp_threads))
+                                max_tcp_threads))
         ->group(what);
     command
-        .add_option("--depth", options.depth, fmt::format("Messages in flight on each, 1 to {}", most_depth))
+        .add_option("--depth", options.depth, fmt::format("Messages in flight on each, 1 to {}", max_depth))
         ->capture_default_str()
         ->group(what);
     command
@@ -121,15 +125,15 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   }
   if (has_load)
     list("--load", flags.loads,
-         "GPU work beside the transfer, of " + names<Load>() + " (default compute,memory)");
+         "GPU work beside the transfer, of " + name_list<Load>() + " (default compute,memory)");
   command
       .add_option("--memory", flags.memory,
-                  "Of " + names<MemoryKind>() + " (default cuda where both ends have a GPU)")
+                  "Of " + name_list<MemoryKind>() + " (default cuda where both ends have a GPU)")
       ->group(what);
-  command.add_option("--staging", flags.staging, "Of " + names<Staging>())
+  command.add_option("--staging", flags.staging, "Of " + name_list<Staging>())
       ->capture_default_str()
       ->group(what);
-  command.add_option("--staging-engine", flags.engine, "What copies: of " + names<CopyEngine>())
+  command.add_option("--staging-engine", flags.engine, "What copies: of " + name_list<CopyEngine>())
       ->capture_default_str()
       ->group(what);
   command
@@ -141,12 +145,12 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
       .add_option("--staging-depth", options.staging.slots,
                   fmt::format("Chunks in flight each way on a queue pair, up to {}; 0: what fits 16M, of tcp "
                               "4M, or 1M with the payload in host memory",
-                              most_staging_slots))
+                              max_staging_slots))
       ->capture_default_str()
       ->group(what);
   command
       .add_option("--staging-streams", options.staging.streams,
-                  fmt::format("CUDA streams of the copy engine, each way, 1 to {}", most_staging_streams))
+                  fmt::format("CUDA streams of the copy engine, each way, 1 to {}", max_staging_streams))
       ->capture_default_str()
       ->group(what);
   add_time_budget(command, options.time_budget_s)->group(what);
@@ -169,12 +173,12 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
 
   command
       .add_option("--bind", flags.bind,
-                  "Cores of both ends, of " + names<BindBy>() + "; auto: next to RDMA device and GPU")
+                  "Cores of both ends, of " + name_list<BindBy>() + "; auto: next to RDMA device and GPU")
       ->capture_default_str()
       ->group(where);
 
   const char* wire = "Queue pairs";
-  command.add_option("--connect", flags.connect, "Of " + names<ConnectBy>())
+  command.add_option("--connect", flags.connect, "Of " + name_list<ConnectBy>())
       ->capture_default_str()
       ->group(wire);
   command
@@ -199,7 +203,7 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   }
   command
       .add_option("--inline", verbs.inline_bytes,
-                  fmt::format("Largest message in bytes that is posted inline, 0 to {}", most_inline_bytes))
+                  fmt::format("Largest message in bytes that is posted inline, 0 to {}", max_inline_bytes))
       ->capture_default_str()
       ->group(wire);
   command
@@ -207,8 +211,9 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
                 "Register without IBV_ACCESS_RELAXED_ORDERING")
       ->group(wire);
   command
-      .add_option("--registration", flags.registration,
-                  "How GPU memory is registered, of " + names<RegisterBy>() + "; auto: dmabuf, else peermem")
+      .add_option(
+          "--registration", flags.registration,
+          "How GPU memory is registered, of " + name_list<RegisterBy>() + "; auto: dmabuf, else peermem")
       ->capture_default_str()
       ->group(wire);
 
@@ -254,21 +259,21 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
                     flags.staging));
   options.chunk_given = flags.chunk.has_value();
   if (flags.chunk) options.staging.chunk_bytes = parse_size(*flags.chunk);
-  check_range("--staging-depth", options.staging.slots, 0, most_staging_slots);
-  check_range("--staging-streams", options.staging.streams, 1, most_staging_streams);
-  check_range("--chunk", options.staging.chunk_bytes, least_chunk_bytes, most_chunk_bytes);
+  check_range("--staging-depth", options.staging.slots, 0, max_staging_slots);
+  check_range("--staging-streams", options.staging.streams, 1, max_staging_streams);
+  check_range("--chunk", options.staging.chunk_bytes, min_chunk_bytes, max_chunk_bytes);
   if (flags.footprint) options.footprint_bytes = parse_size(*flags.footprint);
-  check_range("--footprint", options.footprint_bytes, 0, most_bytes);
-  check_range("--inline", options.verbs.inline_bytes, 0, most_inline_bytes);
+  check_range("--footprint", options.footprint_bytes, 0, max_bytes);
+  check_range("--inline", options.verbs.inline_bytes, 0, max_inline_bytes);
   check_gid_index("--gid-index", options.gid_index);
   check_gid_index("--peer-gid-index", options.peer_gid_index);
   options.verbs.connect = from_name<ConnectBy>(flags.connect);
   options.verbs.registration = from_name<RegisterBy>(flags.registration);
   options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;
-  check_range("--depth", options.depth, 1, most_depth);
-  check_range("--queue-pairs", options.queue_pairs, 1, most_queue_pairs);
+  check_range("--depth", options.depth, 1, max_depth);
+  check_range("--queue-pairs", options.queue_pairs, 1, max_queue_pairs);
   if (options.tcp_threads) {
-    check_range("--tcp-threads", *options.tcp_threads, 0, most_tcp_threads);
+    check_range("--tcp-threads", *options.tcp_threads, 0, max_tcp_threads);
     if (*options.tcp_threads > options.queue_pairs)
       throw UsageError(
           fmt::format("--tcp-threads {}: a thread moves whole sockets, and there are {} of them "

@@ -26,7 +26,7 @@ struct PeerFlags : LocalFlags {
 benchmarks::MeasureOptions options_of(const PeerFlags& flags, Suite suite) {
   benchmarks::MeasureOptions options;
   options.suites = {suite};
-  options.paths = {Path::peer, Path::gdr, Path::rdma, Path::tcp};
+  options.paths = {Path::p2p, Path::gdr, Path::rdma, Path::tcp};
   options.ops = {suite == Suite::latency ? Op::read : Op::write};
   if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
   options.memory = MemoryKind::cuda;
@@ -75,9 +75,8 @@ int peer(const PeerFlags& flags, const Invocation& invocation) {
   Session session(connect);
   ResultDocument document;
   document.command = invocation.text;
-  document.initiator = describe_this_end();
-  document.responder = session.peer();
-  const benchmarks::Discovery found = benchmarks::discover(session, document.initiator, latency);
+  document.ranks = {describe_this_end(), session.remote()};
+  const benchmarks::Discovery found = benchmarks::discover(session, document.ranks.front(), latency);
   document.fabric = found.fabric;
   document.skipped = found.skipped;
   std::vector<benchmarks::Point> points = benchmarks::plan_points(latency, found);
@@ -105,7 +104,7 @@ int peer(const PeerFlags& flags, const Invocation& invocation) {
     failure = nothing_measured(document);
   const auto table = [&](const std::string& kept) {
     const TableOptions shown{.title = fmt::format("gdrbench peer, GPU {} to GPU {}", flags.gpu, peer_gpu),
-                             .peer = "",
+                             .remote = "",
                              .result_file = kept,
                              .note = note_of(document, flags.gpu, peer_gpu, summary.count)};
     return comparison_table(document, shown) + local_blocks(document);

@@ -23,17 +23,18 @@ struct RegistrationFlags : LocalFlags {
 };
 
 // The device that is asked for, or the best that can be used; null without one.
-const verbs::DeviceInfo* choose(const std::vector<verbs::DeviceInfo>& devices, const RegistrationFlags& flags,
-                                const std::optional<FabricKind>& fabric, const nlohmann::json& this_end) {
-  std::vector<nlohmann::json> usable;
-  for (const verbs::DeviceInfo& device : devices) {
+const RdmaDeviceInfo* choose(const EndInfo& end, const RegistrationFlags& flags,
+                             const std::optional<FabricKind>& fabric) {
+  std::vector<RdmaDeviceInfo> usable;
+  for (const RdmaDeviceInfo& device : end.rdma.devices) {
     const bool wanted =
         flags.device.empty() ? !fabric || *fabric == device.fabric : device.name == flags.device;
-    if (wanted && device.unusable.empty()) usable.push_back(verbs::to_json(device));
+    if (wanted && device.unusable.empty()) usable.push_back(device);
   }
-  const auto near = benchmarks::candidates(this_end, usable, flags.gpu, true);
+  const auto near = benchmarks::candidates(end, usable, flags.gpu, true);
   const auto pair = benchmarks::choose_devices(near, near, true);
-  const auto found = std::find_if(devices.begin(), devices.end(), [&](const verbs::DeviceInfo& device) {
+  const auto& devices = end.rdma.devices;
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const RdmaDeviceInfo& device) {
     return pair && device.name == pair->here.name && device.unusable.empty();
   });
   return found == devices.end() ? nullptr : &*found;
@@ -61,9 +62,9 @@ int registration(const RegistrationFlags& flags, const Invocation& invocation) {
 
   ResultDocument document;
   document.command = invocation.text;
-  document.initiator = describe_this_end();
-  const std::vector<verbs::DeviceInfo> devices = verbs::list_devices();
-  if (const verbs::DeviceInfo* device = choose(devices, flags, fabric, document.initiator)) {
+  document.ranks = {describe_this_end()};
+  const EndInfo& end = document.ranks.front();
+  if (const RdmaDeviceInfo* device = choose(end, flags, fabric)) {
     options.device = device->name;
     document.fabric = {.kind = device->fabric,
                        .device = device->name,
@@ -100,7 +101,7 @@ int registration(const RegistrationFlags& flags, const Invocation& invocation) {
                                : "";
   const auto table = [&](const std::string& kept) {
     return local_table(document,
-                       {.title = "gdrbench registration", .peer = "", .result_file = kept, .note = note});
+                       {.title = "gdrbench registration", .remote = "", .result_file = kept, .note = note});
   };
   hand_over(document, files, table, failure);
   return static_cast<int>(ExitStatus::done);

@@ -24,12 +24,12 @@ class BoundRunner final : public Runner {
     binding_.renew();
     runner_->prepare(request);
   }
-  EndResult run(Watch& watch) override { return runner_->run(watch); }
+  RankResult run(Watch& watch) override { return runner_->run(watch); }
   std::string verify() override { return runner_->verify(); }
-  nlohmann::json describe() override {
-    nlohmann::json described = runner_->describe();
-    described.update(binding_.describe());
-    return described;
+  PathProof describe() override {
+    PathProof proof = runner_->describe();
+    proof.binding = binding_.describe();
+    return proof;
   }
 
  private:

@@ -79,8 +79,8 @@ void CoreBinding::renew() {
   if (binding_) binding_->renew();
 }
 
-nlohmann::json CoreBinding::describe() const {
-  return {{"cores", choice_.cores}, {"binding", choice_.why}};
+BindingProof CoreBinding::describe() const {
+  return {.cores = choice_.cores, .why = choice_.why};
 }
 
 }  // namespace gdrbench::measure

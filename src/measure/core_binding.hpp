@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "gdrbench/case.hpp"
+#include "gdrbench/path_proof.hpp"
 #include "measure/core_choice.hpp"
 #include "topology/machine.hpp"
 #include "topology/thread_binding.hpp"
@@ -22,8 +22,8 @@ class CoreBinding {
   explicit CoreBinding(const Case& c);
   /// To be called before each run: other cases may have been opened since.
   void renew();
-  /// {"cores": "0-15", "binding": "next to mlx5_0 and GPU 0"}
-  nlohmann::json describe() const;
+  /// {"0-15", "next to mlx5_0 and GPU 0"}
+  BindingProof describe() const;
 
  private:
   CoreChoice choice_;

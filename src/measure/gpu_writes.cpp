@@ -38,17 +38,16 @@ void GpuWrites::time_flush() {
   times_ = {.median_us = (times_us[half - 1] + times_us[half]) / 2, .max_us = times_us.back()};
 }
 
-nlohmann::json GpuWrites::describe() const {
-  nlohmann::json described{{"writes_ordering", ordering_.name()},
-                           {"flush_needed", ordering_.needs_flush()},
-                           {"flush_us", nullptr},
-                           {"no_flush_reason", nullptr}};
-  if (times_) {
-    described["flush_us"] = {{"median", times_->median_us}, {"max", times_->max_us}};
-  } else {
-    described["no_flush_reason"] = no_times_reason_;
-  }
-  return described;
+GpuWritesProof GpuWrites::describe() const {
+  GpuWritesProof proof{.writes_ordering = std::string(ordering_.name()),
+                       .flush_needed = ordering_.needs_flush(),
+                       .flush_us = std::nullopt,
+                       .no_flush_reason = std::nullopt};
+  if (times_)
+    proof.flush_us = {.median = times_->median_us, .max = times_->max_us};
+  else
+    proof.no_flush_reason = no_times_reason_;
+  return proof;
 }
 
 }  // namespace gdrbench::measure

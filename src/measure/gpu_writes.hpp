@@ -1,10 +1,10 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "cuda/device.hpp"
+#include "gdrbench/path_proof.hpp"
 
 namespace gdrbench::measure {
 
@@ -18,8 +18,7 @@ class GpuWrites {
   /// Times the flush on its own, needed or not. Not to be called while anything is measured.
   void time_flush();
 
-  /// {"writes_ordering", "flush_needed", "flush_us": {"median", "max"} or null, "no_flush_reason"}
-  nlohmann::json describe() const;
+  GpuWritesProof describe() const;
 
  private:
   struct Times {

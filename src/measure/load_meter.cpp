@@ -16,19 +16,20 @@ namespace {
 class GpuSource final : public LoadSource {
  public:
   GpuSource(Load load, int gpu)
-      : name_(to_string(load)),
+      : kind_(load),
         uuid_(cuda::device_info(gpu).uuid),
         load_(gpu, load == Load::compute ? cuda::LoadKind::compute : cuda::LoadKind::memory) {}
 
   void start() override { load_.start(); }
   std::uint64_t units() override { return load_.units(); }
   void stop() override { load_.stop(); }
-  nlohmann::json describe() const override {
-    return {{"kind", name_}, {"blocks", load_.blocks()}, {"gpu_uuid", uuid_}};
+  LoadProof describe() const override {
+    return {.kind = kind_, .blocks = static_cast<std::uint32_t>(load_.blocks()), .gpu_uuid = uuid_};
   }
 
  private:
-  std::string name_, uuid_;
+  Load kind_;
+  std::string uuid_;
   cuda::GpuLoad load_;
 };
 

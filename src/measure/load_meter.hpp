@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "gdrbench/case.hpp"
+#include "gdrbench/path_proof.hpp"
 #include "gdrbench/run_result.hpp"
 
 namespace gdrbench::measure {
@@ -20,7 +20,7 @@ class LoadSource {
   /// Units done since start(); asking does not disturb the work.
   virtual std::uint64_t units() = 0;
   virtual void stop() = 0;
-  virtual nlohmann::json describe() const = 0;
+  virtual LoadProof describe() const = 0;
 };
 
 /// The GPU's load, null for none. Throws Unavailable, CudaError.
@@ -48,7 +48,7 @@ class LoadMeter {
   /// The timed part ends.
   LoadRates end();
   void stop() { source_->stop(); }
-  nlohmann::json describe() const { return source_->describe(); }
+  LoadProof describe() const { return source_->describe(); }
 
  private:
   struct Reading {

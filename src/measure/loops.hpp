@@ -10,6 +10,7 @@
 #include "gdrbench/run_result.hpp"
 #include "measure/cpu_meter.hpp"
 #include "measure/load_meter.hpp"
+#include "measure/summary.hpp"
 #include "measure/watch.hpp"
 #include "path/layout.hpp"
 
@@ -90,8 +91,8 @@ class Meter {
     cpu_.start();
     if (load_ != nullptr) load_->begin();
   }
-  EndResult stop() {
-    EndResult result;
+  RankResult stop() {
+    RankResult result;
     if (load_ != nullptr) result.load = load_->end();
     result.cpu = cpu_.stop();
     return result;
@@ -103,8 +104,8 @@ class Meter {
 };
 
 template <class P>
-EndResult finish(P& path, Meter& meter) {
-  EndResult result = meter.stop();
+RankResult finish(P& path, Meter& meter) {
+  RankResult result = meter.stop();
   result.elapsed_s = result.cpu.elapsed_s;
   result.messages_sent = path.done();
   result.messages_received = path.accepted();
@@ -121,30 +122,32 @@ inline path::Round latency_round(const LoopPlan& plan) {
 /// Ping-pong, or one read after the other. A sample is half a round trip; for read it is the whole operation,
 /// which crosses the wire both ways by itself.
 template <class P>
-EndResult initiate_latency(P& path, const LoopPlan& plan, Watch& watch) {
+RankResult initiate_latency(P& path, const LoopPlan& plan, Watch& watch) {
   const std::uint64_t warmup = plan.request.warmup, trips = warmup + plan.request.iterations;
   const bool reads = plan.c.op == Op::read;
-  std::vector<double> times_us(plan.request.iterations + 1);
+  std::vector<std::int64_t> times_ns(plan.request.iterations + 1);
   Meter meter(plan);
   for (std::uint64_t i = 0; i < trips; ++i) {
     if (i == warmup) {
       meter.start();
-      times_us[0] = now_us();
+      times_ns[0] = now_ns();
     }
     post_message(path, watch, plan.c.completion, i);
     turn(path, watch, plan.c.completion, [&] { return (reads ? path.done() : path.accepted()) > i; });
-    if (i >= warmup) times_us[i - warmup + 1] = now_us();
+    if (i >= warmup) times_ns[i - warmup + 1] = now_ns();
   }
-  EndResult result = finish(path, meter);
+  RankResult result = finish(path, meter);
   drain(path, plan.c.completion, trips);
-  result.samples_us.reserve(plan.request.iterations);
-  for (std::size_t i = 1; i < times_us.size(); ++i)
-    result.samples_us.push_back((times_us[i] - times_us[i - 1]) * (reads ? 1.0 : 0.5));
+  for (std::size_t i = 0; i + 1 < times_ns.size(); ++i)
+    times_ns[i] = (times_ns[i + 1] - times_ns[i]) / (reads ? 1 : 2);
+  times_ns.pop_back();
+  result.latency_us = summarise(times_ns);
+  result.samples_ns = std::move(times_ns);
   return result;
 }
 
 template <class P>
-EndResult respond_latency(P& path, const LoopPlan& plan, Watch& watch) {
+RankResult respond_latency(P& path, const LoopPlan& plan, Watch& watch) {
   Meter meter(plan);
   meter.start();
   if (plan.c.op == Op::read) {
@@ -157,7 +160,7 @@ EndResult respond_latency(P& path, const LoopPlan& plan, Watch& watch) {
     turn(path, watch, plan.c.completion, [&] { return path.accepted() > i; });
     post_message(path, watch, plan.c.completion, i);
   }
-  EndResult result = finish(path, meter);
+  RankResult result = finish(path, meter);
   drain(path, plan.c.completion, trips);
   return result;
 }
@@ -205,10 +208,10 @@ void move_messages(P& path, const LoopPlan& plan, Watch& watch, const path::Roun
 
 /// Clock: from before the first post until the last message is known to be in place at its target.
 template <class P>
-EndResult initiate_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
+RankResult initiate_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
   const Tokens tokens = tokens_of(path, plan);
   Meter meter(plan);
-  EndResult result;
+  RankResult result;
   for (const std::uint64_t messages : bandwidth_rounds(plan)) {
     const path::Round round = bandwidth_round(path, plan, true, messages);
     path.start(round);
@@ -224,7 +227,7 @@ EndResult initiate_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
 
 /// The first round was started before the initiator was told to begin.
 template <class P>
-EndResult respond_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
+RankResult respond_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
   const Tokens tokens = tokens_of(path, plan);
   Meter meter(plan);
   meter.start();
@@ -232,7 +235,7 @@ EndResult respond_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
     sit_out(path, watch, plan.c.completion);
     return finish(path, meter);
   }
-  EndResult result;
+  RankResult result;
   const std::vector<std::uint64_t> rounds = bandwidth_rounds(plan);
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     const path::Round round = bandwidth_round(path, plan, false, rounds[i]);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <concepts>
 #include <string>
 
 #include "base/fields.hpp"
@@ -12,6 +13,9 @@
 #include "measure/runner.hpp"
 #include "measure/slot_use.hpp"
 #include "measure/visible.hpp"
+#include "wire/ipc_wire.hpp"
+#include "wire/tcp_wire.hpp"
+#include "wire/verbs_wire.hpp"
 
 namespace gdrbench::measure {
 
@@ -33,9 +37,10 @@ class PathRunner final : public Runner {
     if constexpr (requires { path_.bounce(); }) bounce_ = path_.bounce();
     const Buffer* const payload_memory =
         payload_.incoming ? payload_.incoming.get() : payload_.outgoing.get();
-    if (c.path == Path::gdr && payload_memory != nullptr && payload_memory->view().on_gpu)
+    if (uses_verbs(c.path) && !is_staged(c.path) && payload_memory != nullptr &&
+        payload_memory->view().on_gpu)
       gpu_writes_.emplace(payload_memory->gpu());
-    if (c.suite == Suite::visible && payload_.incoming)
+    if (spec(c.suite).arrival == ArrivalBy::memory && payload_.incoming)
       sight_ = make_sight(payload_.incoming->kind(), payload_.incoming->gpu());
   }
 
@@ -81,11 +86,11 @@ class PathRunner final : public Runner {
     if (load_) load_->start();
   }
 
-  EndResult run(Watch& watch) override {
+  RankResult run(Watch& watch) override {
     const std::optional<std::uint64_t> before = port_bytes();
     // Also when the loop fails: a kernel that waits for the host would keep every other call to CUDA waiting.
     const Rest rest{path_};
-    EndResult result;
+    RankResult result;
     try {
       result = turn_loop(watch);
     } catch (...) {
@@ -106,27 +111,38 @@ class PathRunner final : public Runner {
     return fault;
   }
 
-  nlohmann::json describe() override {
-    nlohmann::json described{{"wire", wire_.describe()}, {"path", path_.describe()}};
-    if (gpu_writes_) described["gpu_writes"] = gpu_writes_->describe();
-    if (sight_) described["observer"] = sight_->describe();
-    if (load_) described["load"] = load_->describe();
-    if (uses_verbs(plan_.c.path)) {
-      if (gpu_nic_.is_null())
-        gpu_nic_ = describe_gpu_nic(plan_.c, described["wire"].value("device", std::string()));
-      described.update(gpu_nic_);
+  PathProof describe() override {
+    if (!place_) {
+      place_.emplace();
+      wire_proof(*place_) = wire_.describe();
+      add_gpu_nic(*place_, plan_.c);
     }
-    if (port_bytes_sent_) described["port_bytes_sent"] = *port_bytes_sent_;
-    return described;
+    PathProof proof = *place_;
+    wire_proof(proof) = wire_.describe();
+    proof.policy = path_.describe();
+    if (gpu_writes_) proof.gpu_writes = gpu_writes_->describe();
+    if (sight_) proof.observer = sight_->describe();
+    if (load_) proof.load = load_->describe();
+    proof.port_bytes_sent = port_bytes_sent_;
+    return proof;
   }
 
  private:
+  static auto& wire_proof(PathProof& proof) {
+    if constexpr (std::same_as<W, wire::TcpWire>)
+      return proof.tcp;
+    else if constexpr (std::same_as<W, wire::VerbsWire>)
+      return proof.verbs;
+    else
+      return proof.ipc;
+  }
+
   struct Rest {
     P& path;
     ~Rest() { path.rest(); }
   };
 
-  EndResult turn_loop(Watch& watch) {
+  RankResult turn_loop(Watch& watch) {
     if (sight_) return run_visible(path_, *sight_, plan_, initiator_, watch);
     if (times_messages(plan_.c.suite))
       return initiator_ ? initiate_latency(path_, plan_, watch) : respond_latency(path_, plan_, watch);
@@ -199,7 +215,7 @@ class PathRunner final : public Runner {
   W wire_;
   Payload payload_;
   P path_;
-  nlohmann::json gpu_nic_;               ///< made by the first describe() of a verbs path
+  std::optional<PathProof> place_;       ///< where GPU and NIC sit, found by the first describe()
   std::optional<GpuWrites> gpu_writes_;  ///< where the wire works on GPU memory
   // These go first: their kernels must have ended before memory that they look at is freed.
   std::unique_ptr<Sight> sight_;

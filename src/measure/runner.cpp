@@ -15,62 +15,71 @@
 namespace gdrbench::measure {
 namespace {
 
+// A plain write raises no completion at its target: staged paths poll for a flag, direct ones for the last
+// byte.
 bool target_polls_memory(const Case& c) {
-  return c.op == Op::write && (is_staged(c.path) || c.suite == Suite::latency);
+  return c.op == Op::write && (is_staged(c.path) || path::polls_for_writes(c));
 }
 
 // The data may not become visible in another order than it was written in where memory tells of its arrival.
 bool arrival_is_seen_in_payload(const Case& c) {
-  return c.suite == Suite::visible && !is_staged(c.path);
+  return spec(c.suite).arrival == ArrivalBy::memory && !is_staged(c.path);
 }
 
-void refuse_impossible_visible(const Case& c) {
-  if (c.queue_pairs != 1) throw UsageError("case.queue_pairs: a ping-pong has one");
-  if (c.op == Op::read)
+// "send, write, write_imm"
+std::string names_of(OpSet ops) {
+  std::string names;
+  for (const auto& [op, name] : EnumNames<Op>::names)
+    if (contains(ops, op)) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
+void refuse_outside_suite(const Case& c) {
+  const SuiteSpec& suite = spec(c.suite);
+  if (suite.timing == Timing::message && c.queue_pairs != 1)
+    throw UsageError("case.queue_pairs: a ping-pong has one");
+  if (!contains(suite.ops, c.op))
     throw Unavailable(
-        "a read brings its data to the end that asks for it, so there is no other end to see them arrive; "
-        "use --op send, write or write_imm");
-  if (c.completion == CompletionMode::event)
+        fmt::format("the {} suite has no {}: there is no other end to see the data arrive; use --op {}",
+                    suite.name, to_string(c.op), names_of(suite.ops)));
+  if (!suite.has_events && c.completion == CompletionMode::event)
     throw Unavailable(
         "that data are visible is seen by polling memory, so there is no event to wait for; use "
         "--completion poll");
-}
-
-void refuse_impossible_load(const Case& c) {
-  if (c.suite != Suite::overlap) throw UsageError("case.load: the overlap suite alone has a load");
+  if (c.load == Load::none) return;
+  if (!suite.has_load) throw UsageError(fmt::format("case.load: the {} suite has no load", suite.name));
   if (c.memory == MemoryKind::host || is_baseline(c.path))
     throw Unavailable("a load beside the transfer needs GPU memory, and the payload is in host memory");
 }
 
 // Before anything else of it, so that the reason is the same with and without a GPU.
-void refuse_over_ipc(const Case& c) {
-  if (c.op == Op::send || c.op == Op::write_imm)
-    throw Unavailable("the peer path moves data by write and read; use --op write or read");
-  if (c.suite == Suite::latency && c.op == Op::write)
+void refuse_outside_path(const Case& c) {
+  const PathSpec& path = spec(c.path);
+  if (!contains(path.ops, c.op))
     throw Unavailable(
-        "the target of a plain write finds it by polling memory, which the CPU cannot do in GPU memory; the "
-        "latency of the peer path is that of --op read");
-  if (c.memory != MemoryKind::cuda)
-    throw Unavailable(fmt::format("the peer path is from GPU to GPU, in cudaMalloc memory; --memory is {}",
-                                  to_string(c.memory)));
-  if (c.completion == CompletionMode::event)
-    throw Unavailable(
-        "the peer path has no completion events: its copies are polled for; use --completion poll");
+        fmt::format("the {} path has no {}; use --op {}", path.name, to_string(c.op), names_of(path.ops)));
+  if (path.needs_cuda && c.memory != MemoryKind::cuda)
+    throw Unavailable(fmt::format("the {} path is from GPU to GPU, in cudaMalloc memory; --memory is {}",
+                                  path.name, to_string(c.memory)));
+  if (!path.has_events && c.completion == CompletionMode::event)
+    throw Unavailable(fmt::format(
+        "the {} path has no completion events: its copies are polled for; use --completion poll", path.name));
 }
 
 // Operations that this combination of path, memory and completion cannot express; see docs/methodology.md.
 void refuse_impossible(const Case& c) {
-  if (c.suite == Suite::visible) refuse_impossible_visible(c);
-  if (c.load != Load::none) refuse_impossible_load(c);
-  if (c.path == Path::peer) return refuse_over_ipc(c);
-  if (target_polls_memory(c) && c.completion == CompletionMode::event)
+  refuse_outside_suite(c);
+  refuse_outside_path(c);
+  if (!target_polls_memory(c)) return;
+  if (c.completion == CompletionMode::event)
     throw Unavailable(
         "a plain write raises no completion at its target, so there is no event to wait for; use "
         "--completion poll, or --op send or write_imm");
-  if (target_polls_memory(c) && !is_staged(c.path) && c.memory != MemoryKind::host && !is_baseline(c.path))
+  if (!is_staged(c.path) && c.memory != MemoryKind::host && !is_baseline(c.path))
     throw Unavailable(
         "the target of a plain write finds it by polling memory, which the CPU cannot do in GPU memory; use "
-        "--op send or write_imm");
+        "another --op: " +
+        names_of(static_cast<OpSet>(spec(c.path).ops & ~(Op::write | Op::write))));
 }
 
 template <class P>
@@ -107,32 +116,41 @@ void refuse_huge_bounce(const Case& c) {
 
 // Nothing that was asked for by name is replaced.
 void refuse_without_gpu_memory(const Case& c) {
-  if (c.memory != MemoryKind::host) return;
+  if (c.memory != MemoryKind::host || is_baseline(c.path)) return;
   if (is_staged(c.path) && c.staging.engine != CopyEngine::automatic)
     throw Unavailable(
-        fmt::format("--staging-engine {} copies from and to GPU memory, and the payload is in host memory",
+        fmt::format("--staging-engine {} applies only to GPU memory, and the payload is in host memory",
                     to_string(c.staging.engine)));
-  if (c.path == Path::gdr && c.verbs.registration != RegisterBy::automatic)
-    throw Unavailable(fmt::format("--registration {} is of GPU memory, and the payload is in host memory",
-                                  to_string(c.verbs.registration)));
+  if (!is_staged(c.path) && uses_verbs(c.path) && c.verbs.registration != RegisterBy::automatic)
+    throw Unavailable(
+        fmt::format("--registration {} applies only to GPU memory, and the payload is in host memory",
+                    to_string(c.verbs.registration)));
 }
 
+std::unique_ptr<Runner> over_ipc(const Case& c, Role role, Payload& payload) {
+  using Direct = path::Direct<wire::IpcWire>;
+  return std::make_unique<PathRunner<wire::IpcWire, Direct>>(c, role, payload, c.gpu, Direct::wire_limits(c));
+}
+
+// What runs a policy over a wire.
+struct Factory {
+  WireKind wire;
+  Policy policy;
+  std::unique_ptr<Runner> (*make)(const Case&, Role, Payload&);
+};
+constexpr Factory factories[] = {
+    {WireKind::tcp, Policy::staged, over_tcp<path::Staged<wire::TcpWire>>},
+    {WireKind::tcp, Policy::direct, over_tcp<path::Direct<wire::TcpWire>>},
+    {WireKind::verbs, Policy::staged, over_verbs<path::Staged<wire::VerbsWire>>},
+    {WireKind::verbs, Policy::direct, over_verbs<path::Direct<wire::VerbsWire>>},
+    {WireKind::ipc, Policy::direct, over_ipc},
+};
+
 std::unique_ptr<Runner> make_path_runner(const Case& c, Role role, Payload& payload) {
-  switch (c.path) {
-    case Path::tcp:
-      return over_tcp<path::Staged<wire::TcpWire>>(c, role, payload);
-    case Path::tcp_wire:
-      return over_tcp<path::Direct<wire::TcpWire>>(c, role, payload);
-    case Path::rdma:
-      return over_verbs<path::Staged<wire::VerbsWire>>(c, role, payload);
-    case Path::gdr:
-    case Path::rdma_wire:
-      return over_verbs<path::Direct<wire::VerbsWire>>(c, role, payload);
-    case Path::peer:
-      return std::make_unique<PathRunner<wire::IpcWire, path::Direct<wire::IpcWire>>>(
-          c, role, payload, c.gpu, path::Direct<wire::IpcWire>::wire_limits(c));
-  }
-  throw UsageError("unknown path");
+  for (const Factory& factory : factories)
+    if (factory.wire == spec(c.path).wire && factory.policy == spec(c.path).policy)
+      return factory.make(c, role, payload);
+  throw UsageError(fmt::format("path {}: nothing runs this policy over this wire", to_string(c.path)));
 }
 
 }  // namespace

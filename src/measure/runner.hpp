@@ -9,6 +9,7 @@
 
 #include "gdrbench/case.hpp"
 #include "gdrbench/memory.hpp"
+#include "gdrbench/path_proof.hpp"
 #include "gdrbench/run_result.hpp"
 #include "measure/watch.hpp"
 #include "wire/socket.hpp"
@@ -37,11 +38,11 @@ class Runner {
   /// either runs.
   virtual void prepare(const RunRequest& request) = 0;
   /// The timed loop. The responder's returns when the initiator's loop is over (told through `watch`).
-  virtual EndResult run(Watch& watch) = 0;
+  virtual RankResult run(Watch& watch) = 0;
   /// Checks the bytes received in the last run; the text of the first wrong byte, empty if there is none.
   virtual std::string verify() = 0;
   /// Registration, device, GID, MTU, staging, cores: the proof of the path.
-  virtual nlohmann::json describe() = 0;
+  virtual PathProof describe() = 0;
 };
 
 /// Throws Unavailable when this end cannot run the case, with the reason. `payload` is grown when too small.

@@ -27,7 +27,7 @@ class CpuSight final : public Sight {
     return seen_;
   }
   void close() override { messages_ = seen_; }
-  nlohmann::json describe() const override { return {{"kind", "cpu"}}; }
+  ObserverProof describe() const override { return {.kind = "cpu", .gpu_uuid = std::nullopt}; }
 
  private:
   std::byte* tail_ = nullptr;
@@ -49,7 +49,7 @@ class GpuSight final : public Sight {
     return watcher_.seen();
   }
   void close() override { watcher_.stop(); }
-  nlohmann::json describe() const override { return {{"kind", "gpu kernel"}, {"gpu_uuid", uuid_}}; }
+  ObserverProof describe() const override { return {.kind = "gpu kernel", .gpu_uuid = uuid_}; }
 
  private:
   std::string uuid_;

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "gdrbench/memory.hpp"
+#include "gdrbench/path_proof.hpp"
 
 namespace gdrbench::measure {
 
@@ -21,7 +21,7 @@ class Sight {
   /// No more looking. Throws CudaError.
   virtual void close() = 0;
   /// Who looks: part of a result's proof.
-  virtual nlohmann::json describe() const = 0;
+  virtual ObserverProof describe() const = 0;
 };
 
 /// The one for memory of this kind. Throws Unavailable, CudaError.

@@ -10,26 +10,26 @@ namespace {
 
 // The percentile comes in hundredths of a percent: in integers ⌈99.9 % of 1000⌉ is 999, in doubles it is
 // 1000.
-double nearest_rank(std::span<const double> ascending, std::size_t hundredths_of_percent) {
+double nearest_rank_us(std::span<const std::int64_t> ascending, std::size_t hundredths_of_percent) {
   const std::size_t rank = (ascending.size() * hundredths_of_percent + 9'999) / 10'000;
-  return ascending[std::max<std::size_t>(rank, 1) - 1];
+  return static_cast<double>(ascending[std::max<std::size_t>(rank, 1) - 1]) * 1e-3;
 }
 
 }  // namespace
 
-LatencySummary summarise(std::span<const double> samples_us) {
-  if (samples_us.empty()) return {};
-  std::vector<double> ascending(samples_us.begin(), samples_us.end());
+LatencySummary summarise(std::span<const std::int64_t> samples_ns) {
+  if (samples_ns.empty()) return {};
+  std::vector<std::int64_t> ascending(samples_ns.begin(), samples_ns.end());
   std::sort(ascending.begin(), ascending.end());
-  const double sum = std::accumulate(ascending.begin(), ascending.end(), 0.0);
-  return {.min = ascending.front(),
+  const double sum = std::accumulate(ascending.begin(), ascending.end(), 0.0) * 1e-3;
+  return {.min = static_cast<double>(ascending.front()) * 1e-3,
           .mean = sum / static_cast<double>(ascending.size()),
-          .p50 = nearest_rank(ascending, 5'000),
-          .p90 = nearest_rank(ascending, 9'000),
-          .p99 = nearest_rank(ascending, 9'900),
-          .p99_9 = nearest_rank(ascending, 9'990),
-          .p99_99 = nearest_rank(ascending, 9'999),
-          .max = ascending.back()};
+          .p50 = nearest_rank_us(ascending, 5'000),
+          .p90 = nearest_rank_us(ascending, 9'000),
+          .p99 = nearest_rank_us(ascending, 9'900),
+          .p99_9 = nearest_rank_us(ascending, 9'990),
+          .p99_99 = nearest_rank_us(ascending, 9'999),
+          .max = static_cast<double>(ascending.back()) * 1e-3};
 }
 
 double median(std::vector<double> values) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -11,7 +12,7 @@ namespace gdrbench::measure {
 
 /// Exact percentiles by nearest rank: of n ascending samples, pXX is number ⌈XX/100 · n⌉, counted from 1. It
 /// is always one of the samples, never interpolated. All zero for no samples.
-LatencySummary summarise(std::span<const double> samples_us);
+LatencySummary summarise(std::span<const std::int64_t> samples_ns);
 
 /// The middle value; the mean of the two middle ones for an even count. 0 for no values.
 double median(std::vector<double> values);

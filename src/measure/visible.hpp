@@ -49,9 +49,9 @@ void take_late_arrivals(P& path, const LoopPlan& plan) {
 }
 
 template <class P>
-EndResult run_visible(P& path, Sight& sight, const LoopPlan& plan, bool initiator, Watch& watch) {
+RankResult run_visible(P& path, Sight& sight, const LoopPlan& plan, bool initiator, Watch& watch) {
   Seen<P> seen(path, sight);
-  EndResult result = initiator ? initiate_latency(seen, plan, watch) : respond_latency(seen, plan, watch);
+  RankResult result = initiator ? initiate_latency(seen, plan, watch) : respond_latency(seen, plan, watch);
   take_late_arrivals(path, plan);
   return result;
 }

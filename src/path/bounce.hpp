@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/case_fields.hpp"
 #include "gdrbench/case.hpp"
 #include "memory/copier.hpp"
 #include "path/layout.hpp"
@@ -58,9 +59,6 @@ struct BounceLayout {
     return (arrival_source(0) + outgoing_slots * sizeof(Arrival) + line - 1) / line * line;
   }
 };
-
-/// Largest chunk: what the fabric with the smallest largest-message takes (rxe, 8 MiB), less a header's line.
-inline constexpr std::uint64_t max_chunk_bytes = (8 << 20) - BounceLayout::line;
 
 inline BounceLayout bounce_layout(const Case& c) {
   constexpr std::uint64_t total_bytes = 64 << 20;  // over all lanes

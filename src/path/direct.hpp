@@ -9,6 +9,7 @@
 
 #include "gdrbench/error.hpp"
 #include "gdrbench/memory.hpp"
+#include "gdrbench/path_proof.hpp"
 #include "gdrbench/run_result.hpp"
 #include "path/layout.hpp"
 #include "path/offer.hpp"
@@ -47,7 +48,7 @@ class Direct {
     on_gpu_ =
         (outgoing != nullptr && outgoing->view().on_gpu) || (incoming != nullptr && incoming->view().on_gpu);
     inline_ = !on_gpu_ && op_ != Op::read && layout_.size <= wire.inline_bytes();
-    polls_memory_ = c.suite == Suite::latency && op_ == Op::write;
+    polls_memory_ = polls_for_writes(c) && op_ == Op::write;
     own_bytes_ = polls_memory_ ? 1 : turned_bytes(c);
     lanes_.resize(layout_.lanes);
   }
@@ -144,12 +145,12 @@ class Direct {
   /// The last byte of a message is no pattern where its arrival is found by polling memory.
   std::uint64_t pattern_bytes() const { return layout_.size - own_bytes_; }
   const Layout& layout() const { return layout_; }
-  nlohmann::json describe() const {
+  PolicyProof describe() const {
     const wire::Region& region = outgoing_.length > 0 ? outgoing_ : incoming_;
-    return {{"policy", "direct"},
-            {"registration", to_string(region.registration)},
-            {"segments_per_message", segments_},
-            {"inline", inline_}};
+    return {.policy = Policy::direct,
+            .registration = region.registration,
+            .segments_per_message = segments_,
+            .inline_data = inline_};
   }
 
  private:

@@ -58,10 +58,16 @@ inline Layout layout_of(const Case& c) {
   return layout;
 }
 
+/// A plain write raises no completion at its target: where each message is timed by completions, that of a
+/// direct path is found by polling its last byte.
+constexpr bool polls_for_writes(const Case& c) {
+  return times_messages(c.suite) && spec(c.suite).arrival == ArrivalBy::completion;
+}
+
 /// Bytes at the end of a message that are no pattern once it has arrived: where it is a kernel or the CPU
 /// that sees the last byte arrive, it turns that byte over for the next message.
 constexpr std::uint64_t turned_bytes(const Case& c) {
-  return c.suite == Suite::visible ? 1 : 0;
+  return spec(c.suite).arrival == ArrivalBy::memory ? 1 : 0;
 }
 
 /// Messages of `total` that go over `lane`: they are dealt out in turn.

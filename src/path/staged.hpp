@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gdrbench/memory.hpp"
+#include "gdrbench/path_proof.hpp"
 #include "memory/staging_choice.hpp"
 #include "path/staged_lane.hpp"
 #include "path/wire_threads.hpp"
@@ -147,16 +148,16 @@ class Staged {
   std::uint64_t pattern_bytes() const { return pattern_bytes_; }
   const Layout& layout() const { return layout_; }
 
-  nlohmann::json describe() const {
-    return {{"policy", "staged"},
-            {"registration", to_string(region_.registration)},
-            {"staging", to_string(variant_)},
-            {"chunk_bytes", slots_.chunk_bytes},
-            {"outgoing_slots", slots_.outgoing_slots},
-            {"incoming_slots", slots_.incoming_slots},
-            {"bounce_bytes", bounce_->size()},
-            {"copy_engine", engine_.name()},
-            {"copy_engine_reason", engine_.reason}};
+  PolicyProof describe() const {
+    return {.policy = Policy::staged,
+            .registration = region_.registration,
+            .staging = variant_,
+            .chunk_bytes = slots_.chunk_bytes,
+            .outgoing_slots = slots_.outgoing_slots,
+            .incoming_slots = slots_.incoming_slots,
+            .staging_bytes = bounce_->size(),
+            .copy_engine = engine_.name(),
+            .copy_engine_reason = engine_.reason};
   }
 
  private:

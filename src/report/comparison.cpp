@@ -1,6 +1,7 @@
 #include "report/comparison.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace gdrbench::report {
 namespace {
@@ -16,15 +17,15 @@ Case as_seen_by(Case c, Path path) {
   return c;
 }
 
-bool beats(const ComparedMetric& metric, const measure::RatioEstimate& ratio) {
+bool beats(Metric metric, const measure::RatioEstimate& ratio) {
   const auto [low, high] = ratio.interval.value_or(
       measure::RatioEstimate::Interval{.low = ratio.estimate, .high = ratio.estimate});
-  return metric.larger_is_better ? low > 1 : high < 1;
+  return spec(metric).larger_is_better ? low > 1 : high < 1;
 }
 
 const Ratio* find_ratio(const PointComparison& point, const PathPair& pair) {
   for (const Ratio& ratio : point.ratios)
-    if (ratio.pair.path == pair.path && ratio.pair.reference == pair.reference) return &ratio;
+    if (ratio.pair == pair) return &ratio;
   return nullptr;
 }
 
@@ -36,7 +37,7 @@ Case without_size(Case c) {
 // All points of one metric that differ by nothing but the size.
 struct Series {
   Case series;
-  ComparedMetric metric;
+  Metric metric;
   std::vector<const PointComparison*> ascending;
 };
 
@@ -45,7 +46,7 @@ std::vector<Series> series_of(const std::vector<PointComparison>& points) {
   for (const PointComparison& point : points) {
     const Case series = without_size(point.point);
     auto found = std::find_if(all.begin(), all.end(), [&](const Series& known) {
-      return known.series == series && known.metric.name == point.metric.name;
+      return known.series == series && known.metric == point.metric;
     });
     if (found == all.end()) found = all.insert(all.end(), {series, point.metric, {}});
     found->ascending.push_back(&point);
@@ -59,7 +60,7 @@ std::vector<Series> series_of(const std::vector<PointComparison>& points) {
 std::vector<Crossover> crossovers(const std::vector<PointComparison>& points) {
   std::vector<Crossover> result;
   for (const Series& series : series_of(points)) {
-    for (const PathPair& pair : compared_pairs) {
+    for (const PathPair& pair : compared_pairs()) {
       Crossover crossover{series.series, series.metric, pair, 0, std::nullopt};
       for (const PointComparison* point : series.ascending) {
         const Ratio* ratio = find_ratio(*point, pair);
@@ -78,20 +79,11 @@ std::vector<Crossover> crossovers(const std::vector<PointComparison>& points) {
 
 }  // namespace
 
-std::vector<ComparedMetric> compared_metrics(Suite suite) {
-  std::vector<ComparedMetric> metrics;
-  if (times_messages(suite)) {
-    metrics.push_back({"latency_p50_us", "p50", suite, false, [](const Figures& f) -> std::optional<double> {
-                         if (!f.latency_us) return std::nullopt;
-                         return f.latency_us->p50;
-                       }});
-  } else {
-    metrics.push_back(
-        {"bytes_per_second", "rate", suite, true, [](const Figures& f) { return f.bytes_per_second; }});
-  }
-  metrics.push_back({"cpu_seconds_per_gb", "CPU s/GB", suite, false,
-                     [](const Figures& f) { return f.cpu_seconds_per_gb(); }});
-  return metrics;
+std::vector<PathPair> compared_pairs() {
+  std::vector<PathPair> pairs;
+  for (auto path = std::rbegin(all_paths); path != std::rend(all_paths); ++path)
+    for (const Path reference : path->compared_with) pairs.push_back({path->path, reference});
+  return pairs;
 }
 
 Points::Points(const ResultDocument& document) {
@@ -128,11 +120,12 @@ bool Points::ran(Path path) const {
 Comparison compare(const Points& points) {
   Comparison result;
   for (const Case& point : points.all()) {
-    for (const ComparedMetric& metric : compared_metrics(point.suite)) {
+    for (const Metric metric : spec(point.suite).metrics) {
       PointComparison compared{point, metric, {}};
-      for (const PathPair& pair : compared_pairs) {
-        const auto ratio = measure::paired_ratio(values_of(points.at(point, pair.path), metric.value),
-                                                 values_of(points.at(point, pair.reference), metric.value));
+      for (const PathPair& pair : compared_pairs()) {
+        const auto ratio =
+            measure::paired_ratio(values_of(points.at(point, pair.path), figure_of(metric)),
+                                  values_of(points.at(point, pair.reference), figure_of(metric)));
         if (ratio) compared.ratios.push_back({pair, *ratio});
       }
       if (!compared.ratios.empty()) result.points.push_back(std::move(compared));

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "gdrbench/report.hpp"
@@ -15,23 +13,10 @@ namespace gdrbench::report {
 struct PathPair {
   Path path;
   Path reference;
+  bool operator==(const PathPair&) const = default;
 };
-inline constexpr std::array<PathPair, 6> compared_pairs = {{{Path::gdr, Path::rdma},
-                                                            {Path::gdr, Path::tcp},
-                                                            {Path::rdma, Path::tcp},
-                                                            {Path::peer, Path::gdr},
-                                                            {Path::peer, Path::rdma},
-                                                            {Path::peer, Path::tcp}}};
-
-/// A figure that paths are compared by.
-struct ComparedMetric {
-  std::string_view name;     ///< in the result file
-  std::string_view heading;  ///< in tables
-  Suite suite;
-  bool larger_is_better;
-  std::optional<double> (*value)(const Figures&);
-};
-std::vector<ComparedMetric> compared_metrics(Suite suite);
+/// Every path with each that it is compared with, most direct path first.
+std::vector<PathPair> compared_pairs();
 
 /// The case without what differs between the paths of one comparison: path, device settings, GPU, and staging
 /// where nothing is staged; baselines are taken as if their payload were where the others have it.
@@ -60,14 +45,14 @@ struct Ratio {
 };
 struct PointComparison {
   Case point;
-  ComparedMetric metric;
+  Metric metric;
   std::vector<Ratio> ratios;
 };
 /// The smallest measured size from which on, at all larger ones too, `pair.path` beats `pair.reference`: the
 /// whole interval of the ratio lies on the better side of 1, or the estimate where there is no interval.
 struct Crossover {
   Case series;  ///< its size means nothing
-  ComparedMetric metric;
+  Metric metric;
   PathPair pair;
   std::size_t sizes = 0;  ///< at which both ran
   std::optional<std::uint64_t> from_bytes;

@@ -14,31 +14,19 @@ namespace {
 
 using namespace report;
 
-// One line of a point: what it shows of each path, and what the ratio is taken of.
-struct Line {
-  std::string heading;
-  std::function<std::string(std::span<const Figures>)> cell;
-  Metric metric;
-};
-
-Line percentile(const std::string& heading, double LatencySummary::*field) {
-  const Metric metric = [field](const Figures& figures) -> std::optional<double> {
-    if (!figures.latency_us) return std::nullopt;
-    return (*figures.latency_us).*field;
-  };
-  return {heading, [metric](auto repetitions) { return format_time_us(median_of(repetitions, metric)); },
-          metric};
-}
-
-std::vector<Line> lines_of(Suite suite) {
-  const auto cpu = [suite](auto repetitions) { return cpu_cell(repetitions, suite); };
-  if (times_messages(suite))
-    return {percentile("p50", &LatencySummary::p50),
-            percentile("p99", &LatencySummary::p99),
-            {cpu_heading(suite), cpu, &Figures::cpu_pct}};
-  const Metric rate = [](const Figures& figures) { return figures.bytes_per_second; };
-  return {{"rate", [rate](auto repetitions) { return format_rate(median_of(repetitions, rate)); }, rate},
-          {cpu_heading(suite), cpu, &Figures::cpu_seconds_per_gb}};
+// What a path shows of the metric at a point.
+std::string cell(std::span<const Figures> repetitions, Suite suite, Metric metric) {
+  switch (metric) {
+    case Metric::latency_p50:
+    case Metric::latency_p99:
+      return format_time_us(median_of(repetitions, figure_of(metric)));
+    case Metric::rate:
+      return format_rate(median_of(repetitions, figure_of(metric)));
+    case Metric::cpu_pct:
+    case Metric::cpu_seconds_per_gb:
+      return cpu_cell(repetitions, suite);
+  }
+  return "–";
 }
 
 // Of few repetitions that differ, the interval may span many orders of magnitude.
@@ -56,9 +44,9 @@ std::string ratio_cell(const std::optional<measure::RatioEstimate>& ratio) {
                      format_ratio(ratio->interval->high));
 }
 
+// The most direct path beside its nearest relative that ran.
 std::optional<PathPair> shown_pair(const Points& points) {
-  for (const PathPair& pair : {PathPair{Path::peer, Path::gdr}, PathPair{Path::peer, Path::rdma},
-                               PathPair{Path::gdr, Path::rdma}, PathPair{Path::rdma, Path::tcp}})
+  for (const PathPair& pair : compared_pairs())
     if (points.ran(pair.path) && points.ran(pair.reference)) return pair;
   return std::nullopt;
 }
@@ -68,12 +56,12 @@ std::optional<PathPair> shown_pair(const Points& points) {
 std::string crossover_text(const Points& points, const PathPair& pair, std::size_t width) {
   std::vector<std::string> pieces;
   for (const Crossover& crossover : compare(points).crossovers) {
-    if (crossover.pair.path != pair.path || crossover.pair.reference != pair.reference) continue;
+    if (crossover.pair != pair) continue;
     if (crossover.sizes < 2) continue;
     const std::string from =
         crossover.from_bytes ? "from " + format_exact_size(*crossover.from_bytes) : std::string("nowhere");
     pieces.push_back(fmt::format("{} {} {} {}", to_string(crossover.series.suite),
-                                 distinction(crossover.series, points.all()), crossover.metric.heading,
+                                 distinction(crossover.series, points.all()), spec(crossover.metric).heading,
                                  from));
   }
   if (pieces.empty()) return "";
@@ -89,10 +77,10 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
 
   Row head = {"", ""};
   std::vector<Align> alignment = {Align::left, Align::left};
-  std::vector<Path> paths;
+  std::vector<Path> columns;
   for (const auto& [path, name] : EnumNames<Path>::names) {
     if (!points.ran(path)) continue;
-    paths.push_back(path);
+    columns.push_back(path);
     head.emplace_back(name);
     alignment.push_back(Align::right);
   }
@@ -107,12 +95,13 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
     std::string label = fmt::format("{} {} {}", to_string(point.suite), format_exact_size(point.size_bytes),
                                     distinction(point, points.all()));
     shown.cpu_pct |= times_messages(point.suite);
-    for (const Line& line : lines_of(point.suite)) {
-      Row row = {std::exchange(label, ""), line.heading};
-      for (const Path path : paths) row.push_back(line.cell(points.at(point, path)));
+    for (const Metric metric : spec(point.suite).metrics) {
+      Row row = {std::exchange(label, ""), std::string(spec(metric).heading)};
+      for (const Path path : columns) row.push_back(cell(points.at(point, path), point.suite, metric));
       if (pair) {
-        const auto ratio = measure::paired_ratio(values_of(points.at(point, pair->path), line.metric),
-                                                 values_of(points.at(point, pair->reference), line.metric));
+        const auto ratio =
+            measure::paired_ratio(values_of(points.at(point, pair->path), figure_of(metric)),
+                                  values_of(points.at(point, pair->reference), figure_of(metric)));
         shown.no_interval |= ratio && says_nothing(*ratio);
         row.push_back(ratio_cell(ratio));
       }

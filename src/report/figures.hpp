@@ -11,7 +11,7 @@
 
 namespace gdrbench::report {
 
-/// CPU cost of one end; percent of one core. Nothing where no time passed.
+/// CPU cost of one rank; percent of one core. Nothing where no time passed.
 struct CpuFigures {
   std::optional<double> user_pct;     ///< process, all threads
   std::optional<double> system_pct;   ///< process, all threads
@@ -29,13 +29,12 @@ struct Figures {
   std::optional<LatencySummary> latency_us;
   std::optional<double> bytes_per_second;     ///< bandwidth; both directions summed
   std::optional<double> messages_per_second;  ///< bandwidth: both directions summed; latency: round trips
-  /// Staged paths, bandwidth: the seconds of all stages of both ends together, by the elapsed time. 1: one
+  /// Staged paths, streams: the seconds of all stages of all ranks together, by the elapsed time. 1: one
   /// after another; 3 in each direction measured: copy, wire and copy at the same time all the time.
   std::optional<double> stage_overlap;
-  CpuFigures initiator;
-  CpuFigures responder;
+  std::vector<CpuFigures> cpu;  ///< by rank
 
-  /// Both ends together.
+  /// All ranks together; nothing where one does not tell.
   std::optional<double> cpu_seconds_per_gb() const;
   std::optional<double> cpu_pct() const;
 };
@@ -46,11 +45,13 @@ std::vector<Figures> figures(const CaseResult& result);
 /// User and system time of the process.
 std::optional<double> busy_pct(const CpuFigures& cpu);
 
-using Metric = std::function<std::optional<double>(const Figures&)>;
+using FigureOf = std::function<std::optional<double>(const Figures&)>;
+/// How a repetition gives the metric.
+FigureOf figure_of(Metric metric);
 
 /// The metric of every repetition that has it; NaN stands for the others, so that pairs stay pairs.
-std::vector<double> values_of(std::span<const Figures> repetitions, const Metric& metric);
+std::vector<double> values_of(std::span<const Figures> repetitions, const FigureOf& figure);
 /// Over the repetitions that have the metric; nothing when none has.
-std::optional<double> median_of(std::span<const Figures> repetitions, const Metric& metric);
+std::optional<double> median_of(std::span<const Figures> repetitions, const FigureOf& figure);
 
 }  // namespace gdrbench::report

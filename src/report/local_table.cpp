@@ -131,8 +131,8 @@ std::string local_blocks(const ResultDocument& document, std::size_t width) {
 
 std::string local_table(const ResultDocument& document, const TableOptions& options) {
   std::string text = options.title;
-  if (!document.fabric.device.empty())
-    text += fmt::format("      fabric {} {}{}", to_string(document.fabric.kind), document.fabric.device,
+  if (document.fabric.device)
+    text += fmt::format("      fabric {} {}{}", to_string(document.fabric.kind), *document.fabric.device,
                         is_functional(document.fabric.kind) ? " (functional, not a performance result)" : "");
   text += '\n' + local_blocks(document, options.width) + '\n';
   if (!options.note.empty()) text += wrap("", words(options.note), {.width = options.width});

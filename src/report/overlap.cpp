@@ -15,7 +15,7 @@
 namespace gdrbench::report {
 namespace {
 
-const Metric rate = [](const Figures& figures) { return figures.bytes_per_second; };
+const FigureOf rate = [](const Figures& figures) { return figures.bytes_per_second; };
 
 Case without_load(Case c) {
   c.load = Load::none;
@@ -39,12 +39,11 @@ std::vector<Load> loads_in(const ResultDocument& document) {
   return loads;
 }
 
-std::optional<double> median_work_loss_pct(const CaseResult& result,
-                                           std::optional<LoadRates> RunResult::*end) {
+std::optional<double> median_work_loss_pct(const CaseResult& result, std::size_t rank) {
   std::vector<double> losses;
   for (const RunResult& run : result.repetitions)
-    if (const auto& rates = run.*end)
-      if (const auto loss = work_loss_pct(*rates)) losses.push_back(*loss);
+    if (rank < run.ranks.size() && run.ranks[rank].load)
+      if (const auto loss = work_loss_pct(*run.ranks[rank].load)) losses.push_back(*loss);
   if (losses.empty()) return std::nullopt;
   return measure::median(std::move(losses));
 }
@@ -68,8 +67,10 @@ void append_load(Row& row, const ResultDocument& document, const Case& alone, Lo
   const std::vector<Figures> beside = figures(*together);
   row.push_back(format_rate(median_of(beside, rate)));
   row.push_back(reference == nullptr ? "–" : percent_cell(transfer_loss_pct(figures(*reference), beside)));
-  row.push_back(percent_cell(median_work_loss_pct(*together, &RunResult::initiator_load)) + " + " +
-                percent_cell(median_work_loss_pct(*together, &RunResult::responder_load)));
+  std::string losses;
+  for (std::size_t rank = 0; rank < spec(alone.suite).roles.size(); ++rank)
+    losses += (rank == 0 ? "" : " + ") + percent_cell(median_work_loss_pct(*together, rank));
+  row.push_back(std::move(losses));
 }
 
 }  // namespace
@@ -85,16 +86,16 @@ std::optional<double> transfer_loss_pct(std::span<const Figures> alone, std::spa
   return 100 * (1 - ratio->estimate);
 }
 
-std::string overlap_block(const ResultDocument& document, std::span<const Case> all) {
+std::string overlap_block(const ResultDocument& document, Suite suite, std::span<const Case> all) {
   const std::vector<Load> loads = loads_in(document);
-  std::vector<Row> rows(1, Row{std::string(to_string(Suite::overlap)), "", "size", "rate alone"});
+  std::vector<Row> rows(1, Row{std::string(to_string(suite)), "", "size", "rate alone"});
   for (const Load load : loads)
     rows[0].insert(rows[0].end(), {fmt::format("+ {}", to_string(load)), "loss %", "GPU work loss %"});
 
   std::vector<Case> shown;
   for (const CaseResult& result : document.cases) {
     const Case alone = without_load(result.test_case);
-    if (alone.suite != Suite::overlap || result.repetitions.empty()) continue;
+    if (alone.suite != suite || result.repetitions.empty()) continue;
     if (std::find(shown.begin(), shown.end(), alone) != shown.end()) continue;
     shown.push_back(alone);
     const CaseResult* const reference = find(document, alone);

@@ -18,8 +18,8 @@ std::optional<double> work_loss_pct(const LoadRates& rates);
 /// alone), over repetitions that ran side by side. Nothing without a pair.
 std::optional<double> transfer_loss_pct(std::span<const Figures> alone, std::span<const Figures> together);
 
-/// The block of the overlap suite in its table: a row for each transfer, and beside its rate alone what
+/// The block of a suite with loads in its table: a row for each transfer, and beside its rate alone what
 /// became of it and of the work with each load. Empty without such cases.
-std::string overlap_block(const ResultDocument& document, std::span<const Case> all);
+std::string overlap_block(const ResultDocument& document, Suite suite, std::span<const Case> all);
 
 }  // namespace gdrbench::report

@@ -1,5 +1,7 @@
 #include <string>
 
+#include "base/case_fields.hpp"
+#include "base/end_fields.hpp"
 #include "gdrbench/report.hpp"
 #include "gdrbench/version.hpp"
 #include "path/layout.hpp"
@@ -7,13 +9,14 @@
 #include "report/figures.hpp"
 #include "report/local_json.hpp"
 #include "report/overlap.hpp"
+#include "report/result_fields.hpp"
 
 namespace gdrbench {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int schema = 1;
+constexpr int schema = 2;
 
 template <class T>
 Json or_null(const std::optional<T>& value) {
@@ -24,62 +27,38 @@ Json or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
 
-Json fabric_json(const FabricDescription& fabric) {
-  return {{"kind", to_string(fabric.kind)},
-          {"device", or_null(fabric.device)},
-          {"link_layer", or_null(fabric.link_layer)},
-          {"active_mtu", or_null(fabric.active_mtu)},
-          {"gid_index", or_null(fabric.gid_index)},
-          {"link_bytes_per_second", or_null(fabric.link_bytes_per_second)}};
-}
-
-Json latency_json(const LatencySummary& us) {
-  return {{"min", us.min}, {"mean", us.mean},   {"p50", us.p50},       {"p90", us.p90},
-          {"p99", us.p99}, {"p99_9", us.p99_9}, {"p99_99", us.p99_99}, {"max", us.max}};
-}
-
-Json cpu_json(const report::CpuFigures& cpu) {
-  return {{"user_pct", or_null(cpu.user_pct)},
-          {"system_pct", or_null(cpu.system_pct)},
-          {"thread_pct", or_null(cpu.thread_pct)},
-          {"irq_pct", or_null(cpu.irq_pct)},
-          {"softirq_pct", or_null(cpu.softirq_pct)},
-          {"seconds_per_gb", or_null(cpu.seconds_per_gb)},
-          {"irq_seconds_per_gb", or_null(cpu.irq_seconds_per_gb)}};
-}
-
-Json stages_json(const std::optional<StageTimes>& stages) {
-  if (!stages) return nullptr;
-  return {{"gpu_to_host_s", stages->gpu_to_host_s},
-          {"wire_s", stages->wire_s},
-          {"host_to_gpu_s", stages->host_to_gpu_s}};
+// As the lists of fields have it.
+template <class T>
+Json listed(const T& value) {
+  return value_to_json<Json>(value);
 }
 
 Json stages_json(const report::Figures& figures, const RunResult& run) {
   if (!figures.stage_overlap) return nullptr;
-  return {{"initiator", stages_json(run.initiator_stages)},
-          {"responder", stages_json(run.responder_stages)},
-          {"overlap", *figures.stage_overlap}};
+  Json ranks = Json::array();
+  for (const RankResult& rank : run.ranks) ranks.push_back(listed(rank.stages));
+  return {{"ranks", std::move(ranks)}, {"overlap", *figures.stage_overlap}};
 }
 
-Json load_json(const Case& c, const std::optional<LoadRates>& rates) {
-  if (!rates) return nullptr;
-  return {{"kind", to_string(c.load)},
-          {"alone_units_per_second", rates->alone_units_per_second},
-          {"together_units_per_second", rates->together_units_per_second},
-          {"loss_pct", or_null(report::work_loss_pct(*rates))}};
+Json load_json(const Case& c, const RunResult& run) {
+  if (c.load == Load::none) return nullptr;
+  Json ranks = Json::array();
+  for (const RankResult& rank : run.ranks) {
+    Json load = listed(rank.load);
+    if (rank.load) load["loss_pct"] = or_null(report::work_loss_pct(*rank.load));
+    ranks.push_back(std::move(load));
+  }
+  return ranks;
 }
 
 Json repetition_json(const Case& c, const RunResult& run) {
   const report::Figures figures = report::figures(c, run);
-  return {{"latency_us", figures.latency_us ? latency_json(*figures.latency_us) : Json(nullptr)},
+  return {{"latency_us", listed(figures.latency_us)},
           {"bytes_per_second", or_null(figures.bytes_per_second)},
           {"messages_per_second", or_null(figures.messages_per_second)},
-          {"cpu", {{"initiator", cpu_json(figures.initiator)}, {"responder", cpu_json(figures.responder)}}},
+          {"cpu", listed(figures.cpu)},
           {"stages", stages_json(figures, run)},
-          {"load", c.load == Load::none ? Json(nullptr)
-                                        : Json{{"initiator", load_json(c, run.initiator_load)},
-                                               {"responder", load_json(c, run.responder_load)}}},
+          {"load", load_json(c, run)},
           {"iterations", run.iterations},
           {"payload_bytes", run.payload_bytes},
           {"verified", run.verified},
@@ -89,30 +68,13 @@ Json repetition_json(const Case& c, const RunResult& run) {
 
 Json case_json(const CaseResult& result) {
   const Case& c = result.test_case;
-  Json repetitions = Json::array();
-  for (const RunResult& run : result.repetitions) repetitions.push_back(repetition_json(c, run));
-  Json staging = nullptr;
-  if (is_staged(c.path))
-    staging = {{"variant", to_string(c.staging.variant)},
-               {"engine", to_string(c.staging.engine)},
-               {"chunk_bytes", c.staging.chunk_bytes},
-               {"slots", c.staging.slots},
-               {"streams", c.staging.streams}};
-  return {{"suite", to_string(c.suite)},
-          {"path", to_string(c.path)},
-          {"op", to_string(c.op)},
-          {"memory", to_string(c.memory)},
-          {"registration", to_string(result.registration)},
-          {"completion", to_string(c.completion)},
-          {"size_bytes", c.size_bytes},
-          {"depth", times_messages(c.suite) ? 1 : c.depth},
-          {"queue_pairs", c.queue_pairs},
-          {"direction", to_string(c.direction)},
-          {"staging", staging},
-          {"load", to_string(c.load)},
-          {"footprint_bytes", path::layout_of(c).bytes()},
-          {"proof", result.proof},
-          {"repetitions", repetitions}};
+  Json json = listed(c);
+  json["registration"] = to_string(result.registration);
+  json["footprint_bytes"] = path::layout_of(c).bytes();
+  json["proof"] = listed(result.proofs);
+  json["repetitions"] = Json::array();
+  for (const RunResult& run : result.repetitions) json["repetitions"].push_back(repetition_json(c, run));
+  return json;
 }
 
 // What two cases share when they are compared, but for the size.
@@ -121,7 +83,7 @@ Json series_json(const Case& c) {
           {"op", to_string(c.op)},
           {"memory", to_string(c.memory)},
           {"completion", to_string(c.completion)},
-          {"depth", times_messages(c.suite) ? 1 : c.depth},
+          {"depth", c.depth},
           {"queue_pairs", c.queue_pairs},
           {"direction", to_string(c.direction)},
           {"staging", to_string(c.staging.variant)},
@@ -135,27 +97,26 @@ Json ratio_json(const measure::RatioEstimate& ratio) {
           {"repetitions", ratio.pairs}};
 }
 
-std::string pair_name(const report::PathPair& pair) {
-  return std::string(to_string(pair.path)) + "/" + std::string(to_string(pair.reference));
-}
-
 Json comparison_json(const report::Comparison& comparison) {
   Json points = Json::array();
   for (const auto& compared : comparison.points) {
     Json entry = series_json(compared.point);
     entry["size_bytes"] = compared.point.size_bytes;
-    entry["metric"] = compared.metric.name;
-    entry["ratios"] = Json::object();
-    for (const auto& ratio : compared.ratios)
-      entry["ratios"][pair_name(ratio.pair)] = ratio_json(ratio.value);
+    entry["metric"] = spec(compared.metric).name;
+    entry["ratios"] = Json::array();
+    for (const auto& ratio : compared.ratios) {
+      Json one = {{"path", to_string(ratio.pair.path)}, {"reference", to_string(ratio.pair.reference)}};
+      one.update(ratio_json(ratio.value));
+      entry["ratios"].push_back(std::move(one));
+    }
     points.push_back(std::move(entry));
   }
   Json crossovers = Json::array();
   for (const auto& crossover : comparison.crossovers) {
     Json entry = series_json(crossover.series);
-    entry["metric"] = crossover.metric.name;
+    entry["metric"] = spec(crossover.metric).name;
     entry["path"] = to_string(crossover.pair.path);
-    entry["beats"] = to_string(crossover.pair.reference);
+    entry["reference"] = to_string(crossover.pair.reference);
     entry["from_bytes"] = or_null(crossover.from_bytes);
     crossovers.push_back(std::move(entry));
   }
@@ -180,9 +141,9 @@ nlohmann::ordered_json to_json(const ResultDocument& document) {
   own["version"] = version;
   own["commit"] = commit;
   own["command"] = document.command;
-  own["fabric"] = fabric_json(document.fabric);
+  own["fabric"] = listed(document.fabric);
   own["functional"] = is_functional(document.fabric.kind);
-  own["ends"] = {{"initiator", document.initiator}, {"responder", document.responder}};
+  own["ranks"] = listed(document.ranks);
   own["cases"] = std::move(cases);
   own["skipped"] = skipped_json(document.skipped);
   if (!document.load_skipped.empty()) own["load_skipped"] = skipped_json(document.load_skipped);

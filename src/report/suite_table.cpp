@@ -75,7 +75,7 @@ Shown shown_by(std::span<const Case> all) {
   Shown shown;
   for (const Case& c : all) {
     shown.extremes |= times_messages(c.suite);
-    shown.cpu |= c.suite != Suite::overlap;
+    shown.cpu |= !spec(c.suite).has_load;
     shown.cpu_pct |= times_messages(c.suite);
     shown.losses |= c.load != Load::none;
   }
@@ -90,7 +90,7 @@ std::string suite_table(const ResultDocument& document, const TableOptions& opti
     if (!result.repetitions.empty()) all.push_back(result.test_case);
   std::string text = table_head(document, options);
   for (const auto& [suite, name] : EnumNames<Suite>::names)
-    text += suite == Suite::overlap ? overlap_block(document, all) : block(document, suite, all);
+    text += spec(suite).has_load ? overlap_block(document, suite, all) : block(document, suite, all);
   return text + table_foot(document, shown_by(all), options);
 }
 

@@ -3,20 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/printable.hpp"
 #include "gdrbench/size.hpp"
 #include "report/figures.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
-#include "topology/pci_path.hpp"
 
 namespace gdrbench::report {
 namespace {
 
 std::string fabric_text(const FabricDescription& fabric) {
   std::string text = fmt::format("fabric {}", to_string(fabric.kind));
-  if (!fabric.device.empty()) text += " " + fabric.device;
+  if (fabric.device) text += " " + *fabric.device;
   if (fabric.kind == FabricKind::none) return text + " (no RDMA figures)";
   if (is_functional(fabric.kind)) text += " (functional, not a performance result)";
   return text;
@@ -36,61 +36,54 @@ std::string names_of(const ResultDocument& document, E Case::*field) {
   return text.empty() ? text : fmt::format("{} {}", EnumNames<E>::what, text);
 }
 
-// "GPU 0 ↔ mlx5_0 PIX", where the proof of a verbs path tells it. The other end's words are not relied on.
-std::string place_text(const nlohmann::json& proof) {
-  if (!proof.is_object() || !proof.contains("gpu_nic_distance") || !proof.contains("gpu")) return "";
-  const nlohmann::json& distance = proof.at("gpu_nic_distance");
-  const nlohmann::json& gpu = proof.at("gpu");
-  const nlohmann::json device =
-      proof.value("wire", nlohmann::json::object()).value("device", nlohmann::json());
-  if (!distance.is_string() || !gpu.is_number_integer() || !device.is_string()) return "";
-  return fmt::format("GPU {} ↔ {} {}", gpu.get<int>(), printable(device.get<std::string>()),
-                     topology::to_string(topology::pci_distance(distance.get<std::string>())));
+// "GPU 0 ↔ mlx5_0 PIX", where the proof of a verbs path tells it.
+std::string place_text(const PathProof& proof) {
+  if (!proof.gpu || !proof.verbs) return "";
+  return fmt::format("GPU {} ↔ {} {}", *proof.gpu, proof.verbs->device,
+                     to_string(proof.gpu_nic_distance.value_or(PciDistance::unknown)));
 }
 
-// "cores 0-15" of an end that was bound.
-std::string cores_text(const nlohmann::json& proof) {
-  if (!proof.is_object() || !proof.contains("binding") || !proof.contains("cores")) return "";
-  const nlohmann::json& why = proof.at("binding");
-  const nlohmann::json& cores = proof.at("cores");
-  if (!why.is_string() || !cores.is_string() || !why.get<std::string>().starts_with("next to ")) return "";
-  return "cores " + printable(cores.get<std::string>());
+// "cores 0-15" of a rank that was bound.
+std::string cores_text(const PathProof& proof) {
+  return proof.binding.why.starts_with("next to ") ? "cores " + proof.binding.cores : "";
 }
 
-// Why an end was not bound; empty where it was, or does not say.
-std::string unbound_text(const nlohmann::json& proof) {
+// Why a rank was not bound; empty where it was, or does not say.
+std::string unbound_reason(const PathProof& proof) {
   constexpr std::string_view lead = "not bound: ";
-  if (!proof.is_object() || !proof.contains("binding") || !proof.at("binding").is_string()) return "";
-  const auto why = proof.at("binding").get<std::string>();
-  return why.starts_with(lead) ? printable(why.substr(lead.size())) : "";
+  return proof.binding.why.starts_with(lead) ? proof.binding.why.substr(lead.size()) : "";
 }
 
-// The first that an end's proofs have to say.
+// The first that a rank's proofs have to say.
 template <class Text>
-std::string first_text(const ResultDocument& document, const char* end, Text text_of) {
+std::string first_text(const ResultDocument& document, std::size_t rank, Text text_of) {
   for (const CaseResult& result : document.cases)
-    if (result.proof.contains(end))
-      if (std::string text = text_of(result.proof.at(end)); !text.empty()) return text;
+    if (rank < result.proofs.size())
+      if (std::string text = text_of(result.proofs[rank]); !text.empty()) return text;
   return "";
 }
 
 // "GPU 0 ↔ mlx5_0 PIX, cores 0-15"
-std::string places_text(const ResultDocument& document, const char* end) {
-  std::string text = first_text(document, end, place_text);
-  if (const std::string cores = first_text(document, end, cores_text); !cores.empty())
+std::string places_text(const ResultDocument& document, std::size_t rank) {
+  std::string text = first_text(document, rank, place_text);
+  if (const std::string cores = first_text(document, rank, cores_text); !cores.empty())
     text += (text.empty() ? "" : ", ") + cores;
   return text;
 }
 
+// By rank where they differ.
 std::string unbound_text(const ResultDocument& document) {
-  const auto of = [&](const char* end) {
-    return first_text(document, end, [](const nlohmann::json& proof) { return unbound_text(proof); });
-  };
-  std::string here = of("initiator");
-  const std::string there = of("responder");
-  if (here == there) return here;
-  if (here.empty()) return "responder: " + there;
-  return "initiator: " + here + (there.empty() ? "" : "; responder: " + there);
+  constexpr std::array roles = spec(Suite::latency).roles;
+  std::array<std::string, roles.size()> reasons;
+  for (std::size_t rank = 0; rank < roles.size(); ++rank)
+    reasons[rank] = first_text(document, rank, unbound_reason);
+  if (std::all_of(reasons.begin(), reasons.end(), [&](const auto& one) { return one == reasons.front(); }))
+    return reasons.front();
+  std::string text;
+  for (std::size_t rank = 0; rank < roles.size(); ++rank)
+    if (!reasons[rank].empty())
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", roles[rank], reasons[rank]);
+  return text;
 }
 
 std::string repetitions_text(const ResultDocument& document) {
@@ -134,25 +127,27 @@ std::string settings_text(const ResultDocument& document) {
   return text;
 }
 
-// The GPU that a case's end ran a kernel on; empty where it ran none.
-std::string gpu_of(const CaseResult& result, const char* end) {
-  const auto found = result.proof.find(end);
-  if (found == result.proof.end()) return "";
-  for (const char* part : {"observer", "load"})
-    if (found->contains(part)) return found->at(part).value("gpu_uuid", "");
-  return "";
+// The GPU that a rank ran a kernel on; empty where it ran none.
+std::string kernel_gpu(const PathProof& proof) {
+  if (proof.observer && proof.observer->gpu_uuid) return *proof.observer->gpu_uuid;
+  return proof.load ? proof.load->gpu_uuid : "";
 }
 
 std::string shared_gpu_text(const ResultDocument& document) {
   for (const CaseResult& result : document.cases) {
-    const std::string gpu = gpu_of(result, "initiator");
-    if (gpu.empty() || gpu != gpu_of(result, "responder")) continue;
+    if (result.proofs.size() < 2) continue;
+    const std::string gpu = kernel_gpu(result.proofs[0]);
+    if (gpu.empty() || gpu != kernel_gpu(result.proofs[1])) continue;
     return fmt::format(
         "both ends ran their kernels on one GPU, {}, which gives the kernels of two processes turns of "
         "milliseconds: the figures are those of its schedule, and no measure of two nodes",
         gpu);
   }
   return "";
+}
+
+std::size_t ranks_of(std::span<const Figures> repetitions) {
+  return repetitions.empty() ? 0 : repetitions.front().cpu.size();
 }
 
 // A thread that polls keeps a core busy, unless it is not given one.
@@ -165,10 +160,10 @@ std::string busy_text(const ResultDocument& document) {
     if (c.completion != CompletionMode::poll) continue;
     // The target of a one-sided operation may sleep, unless it polls memory for it.
     if (c.op == Op::read || (c.op == Op::write && !times_messages(c.suite))) continue;
-    may_sleep |= result.test_case.suite == Suite::latency;
+    may_sleep |= times_messages(c.suite) && spec(c.suite).has_events;
     const std::vector<Figures> repetitions = figures(result);
-    for (const CpuFigures Figures::*end : {&Figures::initiator, &Figures::responder})
-      if (const auto pct = median_of(repetitions, [&](const Figures& f) { return busy_pct(f.*end); }))
+    for (std::size_t rank = 0; rank < ranks_of(repetitions); ++rank)
+      if (const auto pct = median_of(repetitions, [&](const Figures& f) { return busy_pct(f.cpu.at(rank)); }))
         least_pct = std::min(least_pct, *pct);
   }
   if (least_pct >= enough_pct) return "";
@@ -186,7 +181,8 @@ std::string auto_staging_text(const ResultDocument& document) {
     const Case& c = result.test_case;
     if (!is_staged(c.path) || c.staging.variant != Staging::automatic || c.memory == MemoryKind::host)
       continue;
-    const auto engine = result.proof.value("/initiator/path/copy_engine"_json_pointer, std::string());
+    const std::string engine =
+        result.proofs.empty() ? "" : result.proofs.front().policy.copy_engine.value_or("");
     std::string choice = fmt::format("{} {} {}", to_string(c.suite), format_exact_size(c.size_bytes), engine);
     if (c.staging.chunk_bytes < c.size_bytes)
       choice += fmt::format(" in chunks of {} ({})", format_size(c.staging.chunk_bytes), to_string(c.path));
@@ -215,10 +211,9 @@ std::vector<std::pair<std::string, std::string>> by_reason(const std::vector<Ski
 std::string table_head(const ResultDocument& document, const TableOptions& options) {
   std::vector<std::string> parts = {fabric_text(document.fabric), names_of(document, &Case::memory),
                                     names_of(document, &Case::completion), settings_text(document),
-                                    places_text(document, "initiator")};
-  if (!options.peer.empty()) parts.push_back("peer " + options.peer);
-  if (const std::string place = places_text(document, "responder"); !place.empty())
-    parts.push_back("peer " + place);
+                                    places_text(document, 0)};
+  if (!options.remote.empty()) parts.push_back("remote " + options.remote);
+  if (const std::string place = places_text(document, 1); !place.empty()) parts.push_back("remote " + place);
   std::erase(parts, "");
   return wrap(printable(options.title) + "      ", parts,
               {.separator = " · ", .indent = 2, .width = options.width});
@@ -292,19 +287,21 @@ std::string distinction(const Case& c, std::span<const Case> all) {
 }
 
 std::string cpu_cell(std::span<const Figures> repetitions, Suite suite) {
-  const auto of_end = [&](const CpuFigures Figures::*end) {
-    return median_of(repetitions, [&](const Figures& figures) {
-      return times_messages(suite) ? busy_pct(figures.*end) : (figures.*end).seconds_per_gb;
+  std::string text;
+  bool known = false;
+  for (std::size_t rank = 0; rank < ranks_of(repetitions); ++rank) {
+    const auto figure = median_of(repetitions, [&](const Figures& figures) {
+      const CpuFigures& cpu = figures.cpu.at(rank);
+      return times_messages(suite) ? busy_pct(cpu) : cpu.seconds_per_gb;
     });
-  };
-  const auto initiator = of_end(&Figures::initiator);
-  const auto responder = of_end(&Figures::responder);
-  if (!initiator && !responder) return "–";
-  return format_number(initiator) + " + " + format_number(responder);
+    known |= figure.has_value();
+    text += (rank == 0 ? "" : " + ") + format_number(figure);
+  }
+  return known ? text : "–";
 }
 
 std::string cpu_heading(Suite suite) {
-  return times_messages(suite) ? "CPU %" : "CPU s/GB";
+  return std::string(spec(times_messages(suite) ? Metric::cpu_pct : Metric::cpu_seconds_per_gb).heading);
 }
 
 }  // namespace gdrbench::report

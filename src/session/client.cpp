@@ -12,7 +12,7 @@
 #include "session/frame.hpp"
 #include "session/handshake.hpp"
 #include "session/message.hpp"
-#include "session/peer_json.hpp"
+#include "session/remote_json.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -41,7 +41,7 @@ Client::Client(ConnectOptions options, Harness harness)
   const json welcome = receive_message(control_, after(options_.reply_timeout),
                                        fmt::format("waiting to be served by {}", name));
   expect_type(welcome, "welcome", name + ": ");
-  peer_ = peer_description(welcome, responder_);
+  remote_ = remote_description(welcome, responder_);
 }
 
 Client::~Client() {

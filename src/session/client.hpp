@@ -19,7 +19,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  const nlohmann::json& peer() const { return peer_; }
+  const EndInfo& remote() const { return remote_; }
   const ConnectOptions& options() const { return options_; }
   const Harness& harness() const { return harness_; }
   measure::Payload& payload() { return payload_; }
@@ -46,7 +46,7 @@ class Client {
   Harness harness_;
   std::string responder_;
   wire::Socket control_;
-  nlohmann::json peer_;
+  EndInfo remote_;
   measure::Payload payload_;
   std::uint64_t next_id_ = 1;
   bool lost_ = false;

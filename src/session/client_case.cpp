@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "base/fields.hpp"
+#include "base/records.hpp"
 #include "gdrbench/error.hpp"
-#include "session/case_json.hpp"
 #include "session/client.hpp"
 #include "session/handshake.hpp"
 #include "session/message.hpp"
-#include "session/peer_json.hpp"
+#include "session/remote_json.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -67,16 +67,14 @@ class ClientCase : public OpenCase {
   ClientCase(std::shared_ptr<Client> client, const Case& mine, const Case& theirs);
   ~ClientCase() override { close(); }
   RunResult run(const RunRequest& request) override;
-  json describe() const override {
-    return {{"initiator", initiator_proof_}, {"responder", responder_proof_}};
-  }
+  const std::vector<PathProof>& proofs() const override { return proofs_; }
 
  private:
   void connect(const json& opened);
   void close() noexcept;
   [[noreturn]] void hear_fault();
-  EndResult run_loop(const RunRequest& request, RunResult& out);
-  EndResult conclude(const RunRequest& request);
+  RankResult run_loop(const RunRequest& request, RunResult& out);
+  RankResult conclude(const RunRequest& request);
   [[noreturn]] void give_up(const std::exception& fault);
   /// What both ends know of a failure, in one text; flushes are left out beside a cause.
   std::string account(std::string mine, std::string theirs) const;
@@ -85,8 +83,7 @@ class ClientCase : public OpenCase {
   const Case case_;
   const std::uint64_t id_;
   std::unique_ptr<measure::Runner> runner_;  // none once the case is closed
-  json initiator_proof_;
-  json responder_proof_;
+  std::vector<PathProof> proofs_{2};         // by rank
 };
 
 ClientCase::ClientCase(std::shared_ptr<Client> client, const Case& mine, const Case& theirs)
@@ -97,8 +94,7 @@ ClientCase::ClientCase(std::shared_ptr<Client> client, const Case& mine, const C
     rethrow_between("initiator: ", "");
   }
   try {
-    client_->send(
-        {{"type", "open"}, {"id", id_}, {"case", case_to_json(theirs)}, {"offer", runner_->offer()}});
+    client_->send({{"type", "open"}, {"id", id_}, {"case", to_json(theirs)}, {"offer", runner_->offer()}});
     const json opened = client_->receive();
     expect_type(opened, "opened", client_->responder() + ": ");
     connect(opened);
@@ -118,7 +114,7 @@ void ClientCase::connect(const json& opened) {
   client_->send({{"type", "connect"}, {"id", id_}});
   try {
     runner_->connect(offer, std::move(sockets));
-    initiator_proof_ = runner_->describe();
+    proofs_[0] = runner_->describe();
   } catch (const Interrupted&) {
     throw;
   } catch (const json::exception& fault) {
@@ -134,7 +130,7 @@ void ClientCase::connect(const json& opened) {
   }
   const json reply = client_->receive();
   expect_type(reply, "connected", client_->responder() + ": ");
-  responder_proof_ = object_of(reply, "describe", client_->responder());
+  proofs_[1] = proof_of(reply, client_->responder());
 }
 
 void ClientCase::close() noexcept {
@@ -145,42 +141,37 @@ void ClientCase::close() noexcept {
 
 RunResult ClientCase::run(const RunRequest& request) {
   if (!runner_) throw Error(fmt::format("{}: the case was closed after a failure", case_name(case_)));
-  json start = request_to_json(request);
+  json start = to_json(request);
   request_from_json(start);  // throws UsageError before the server has to
   start["type"] = "run";
   start["id"] = id_;
   client_->send(start);
 
   RunResult out;
-  EndResult mine;
+  RankResult mine;
   try {
     mine = run_loop(request, out);
   } catch (const std::exception& fault) {
     give_up(fault);
   }
-  const EndResult theirs = conclude(request);
+  RankResult theirs = conclude(request);
   out.iterations = request.iterations;
   out.elapsed_s = mine.elapsed_s;
   out.payload_bytes = payload_moved(case_, request.iterations);
-  out.samples_us = std::move(mine.samples_us);
-  out.initiator = mine.cpu;
-  out.responder = theirs.cpu;
-  out.initiator_stages = mine.stages;
-  out.responder_stages = theirs.stages;
-  out.initiator_load = mine.load;
-  out.responder_load = theirs.load;
+  out.ranks.push_back(std::move(mine));
+  out.ranks.push_back(std::move(theirs));
   out.verified = true;
   return out;
 }
 
-EndResult ClientCase::run_loop(const RunRequest& request, RunResult& out) {
+RankResult ClientCase::run_loop(const RunRequest& request, RunResult& out) {
   runner_->prepare(request);
   const json ready = client_->receive();
   if (type_of(ready) == "error") throw ResponderFault(text_of(ready, "text"));
   expect_type(ready, "ready", client_->responder() + ": ");
   out.started = utc_now();
   measure::Watch watch(client_->control_fd(), client_->options().stall_limit, request.deadline);
-  EndResult mine;
+  RankResult mine;
   try {
     mine = runner_->run(watch);
   } catch (const measure::PeerSpoke&) {
@@ -198,12 +189,12 @@ void ClientCase::hear_fault() {
 }
 
 // Both ends verify at the same time. The server's answer is read whatever happens here.
-EndResult ClientCase::conclude(const RunRequest& request) {
+RankResult ClientCase::conclude(const RunRequest& request) {
   client_->send({{"type", "finish"}});
   std::string mine;
   try {
     mine = runner_->verify();
-    initiator_proof_ = runner_->describe();
+    proofs_[0] = runner_->describe();
   } catch (const std::exception& fault) {
     mine = fault.what();
   }
@@ -215,7 +206,7 @@ EndResult ClientCase::conclude(const RunRequest& request) {
   expect_type(done, "done", client_->responder() + ": ");
   const std::string theirs = verdict_of(done, client_->responder());
   if (!mine.empty() || !theirs.empty()) throw Error(account(mine, theirs));
-  responder_proof_ = object_of(done, "describe", client_->responder());
+  proofs_[1] = proof_of(done, client_->responder());
   return result_of(done, case_, request, client_->responder());
 }
 

@@ -1,22 +1,22 @@
+#include "gdrbench/end_info.hpp"
+
 #include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gdrbench/memory.hpp"
-#include "gdrbench/session.hpp"
 #include "gdrbench/version.hpp"
 #include "topology/pci_path.hpp"
 #include "verbs/device_list.hpp"
 
 namespace gdrbench {
 namespace {
-
-using nlohmann::json;
 
 // ARM kernels give no model name; the result then says so by an empty text.
 std::string cpu_model() {
@@ -51,82 +51,87 @@ int numa_nodes() {
 }
 
 // A broken driver must not keep the TCP paths from being measured: its error is part of the description.
-json describe_gpu() {
+CudaInfo describe_cuda() {
   GpuSummary gpu;
   try {
     gpu = gpu_summary();
   } catch (const std::exception& fault) {
     gpu.unavailable = fault.what();
   }
-  return {{"backend", gpu.backend},
-          {"unavailable", gpu.unavailable},
-          {"count", gpu.count},
-          {"name", gpu.name},
-          {"driver", gpu.driver},
-          {"uuid", gpu.uuid},
-          {"pci_address", gpu.pci_address},
-          {"gpu_direct_rdma", gpu.gpu_direct_rdma},
-          {"dmabuf", gpu.dmabuf}};
+  return {.backend = gpu.backend,
+          .unavailable = gpu.unavailable,
+          .count = gpu.count,
+          .name = gpu.name,
+          .driver = gpu.driver,
+          .uuid = gpu.uuid,
+          .pci_address = gpu.pci_address,
+          .gpu_direct_rdma = gpu.gpu_direct_rdma,
+          .dmabuf = gpu.dmabuf};
 }
 
-// Each with its number, by which --gpu chooses. Empty where none can be used.
-json describe_gpus() {
-  json gpus = json::array();
+std::vector<GpuInfo> describe_gpus() {
+  std::vector<GpuInfo> gpus;
   try {
     const int count = gpu_summary().count;
     for (int index = 0; index < count; ++index) {
       const GpuSummary gpu = gpu_summary(index);
-      gpus.push_back({{"index", index},
-                      {"name", gpu.name},
-                      {"uuid", gpu.uuid},
-                      {"pci_address", gpu.pci_address},
-                      {"numa_node", topology::numa_node(gpu.pci_address)}});
+      gpus.push_back({.index = index,
+                      .name = gpu.name,
+                      .uuid = gpu.uuid,
+                      .pci_address = gpu.pci_address,
+                      .numa_node = topology::numa_node(gpu.pci_address)});
     }
-  } catch (const std::exception&) {  // describe_gpu() has the reason
+  } catch (const std::exception&) {  // describe_cuda() has the reason
   }
   return gpus;
 }
 
-// Where the device sits; distances are told by this end, the only one that can see its buses.
-json with_place(json device, const json& gpus) {
-  const std::string address = topology::rdma_pci_address(device.at("name").get<std::string>());
-  device["pci_address"] = address;
-  device["numa_node"] = topology::numa_node(address);
-  device["gpu_distances"] = json::array();
-  for (const json& gpu : gpus)
-    device["gpu_distances"].push_back(
-        topology::to_string(topology::distance_between(gpu.at("pci_address").get<std::string>(), address)));
-  return device;
+// With where the device sits; distances are told by this end, the only one that can see its buses.
+RdmaDeviceInfo describe_device(const verbs::DeviceInfo& device, const std::vector<GpuInfo>& gpus) {
+  const std::string address = topology::rdma_pci_address(device.name);
+  RdmaDeviceInfo info{.name = device.name,
+                      .port = device.port,
+                      .fabric = device.fabric,
+                      .link_layer = device.link_layer,
+                      .active_mtu = device.active_mtu,
+                      .link_bytes_per_second = static_cast<double>(device.link_bytes_per_second),
+                      .unusable = device.unusable,
+                      .pci_address = address,
+                      .numa_node = topology::numa_node(address)};
+  for (const GpuInfo& gpu : gpus)
+    info.gpu_distances.push_back(topology::distance_between(gpu.pci_address, address));
+  return info;
 }
 
-json describe_rdma(const json& gpus) {
-  json rdma = {{"devices", json::array()}, {"unavailable", ""}};
+RdmaInfo describe_rdma(const std::vector<GpuInfo>& gpus) {
+  RdmaInfo rdma;
   try {
     for (const verbs::DeviceInfo& device : verbs::list_devices())
-      rdma["devices"].push_back(with_place(verbs::to_json(device), gpus));
-    if (rdma["devices"].empty()) rdma["unavailable"] = verbs::no_device_reason();
+      rdma.devices.push_back(describe_device(device, gpus));
+    if (rdma.devices.empty()) rdma.unavailable = verbs::no_device_reason();
   } catch (const std::exception& fault) {
-    rdma["unavailable"] = fault.what();
+    rdma.unavailable = fault.what();
   }
   return rdma;
 }
 
 }  // namespace
 
-json describe_this_end() {
+EndInfo describe_this_end() {
   utsname names{};
   uname(&names);
-  const json gpus = describe_gpus();
-  return {{"version", version},
-          {"commit", commit},
-          {"host", names.nodename},
-          {"kernel", std::string(names.sysname) + " " + names.release},
-          {"cpu", {{"model", cpu_model()}, {"cores", usable_cores()}}},
-          {"memory_bytes", memory_bytes()},
-          {"numa_nodes", numa_nodes()},
-          {"gpu", describe_gpu()},
-          {"gpus", gpus},
-          {"rdma", describe_rdma(gpus)}};
+  std::vector<GpuInfo> gpus = describe_gpus();
+  RdmaInfo rdma = describe_rdma(gpus);
+  return {.version = version,
+          .commit = commit,
+          .host = names.nodename,
+          .kernel = std::string(names.sysname) + " " + names.release,
+          .cpu = {.model = cpu_model(), .cores = usable_cores()},
+          .memory_bytes = memory_bytes(),
+          .numa_nodes = numa_nodes(),
+          .cuda = describe_cuda(),
+          .gpus = std::move(gpus),
+          .rdma = std::move(rdma)};
 }
 
 }  // namespace gdrbench

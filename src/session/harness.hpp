@@ -2,8 +2,8 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "gdrbench/end_info.hpp"
 #include "measure/runner.hpp"
 
 namespace gdrbench::session {
@@ -13,7 +13,7 @@ struct Harness {
   std::function<std::unique_ptr<measure::Runner>(const Case&, measure::Role, measure::Payload&)> make_runner;
   std::function<std::uint64_t(const Case&)> payload_bytes;
   std::function<std::uint64_t(const Case&)> bounce_bytes;
-  std::function<nlohmann::json()> describe_end;
+  std::function<EndInfo()> describe_end;
 };
 
 }  // namespace gdrbench::session

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/fields.hpp"
+#include "base/records.hpp"
 #include "gdrbench/error.hpp"
-#include "session/case_json.hpp"
 #include "session/examination.hpp"
 #include "session/frame.hpp"
 #include "session/message.hpp"
@@ -42,7 +42,7 @@ ServerSession::~ServerSession() {
 }
 
 void ServerSession::serve() {
-  send({{"type", "welcome"}, {"end", harness_.describe_end()}});
+  send({{"type", "welcome"}, {"end", to_json(harness_.describe_end())}});
   while (!left_) {
     const json request = receive(settings_.idle_limit);
     try {
@@ -101,7 +101,7 @@ void ServerSession::connect(const json& request) {
     c.token.clear();
     c.runner->connect(c.peer_offer, std::move(sockets));
     c.connected = true;
-    send({{"type", "connected"}, {"describe", c.runner->describe()}});
+    send({{"type", "connected"}, {"describe", to_json(c.runner->describe())}});
   } catch (const Interrupted&) {
     throw;
   } catch (const std::exception& fault) {
@@ -115,7 +115,7 @@ void ServerSession::connect(const json& request) {
 void ServerSession::run(const json& request) {
   const auto found = find(request);
   OpenCase& c = *found->second;
-  std::optional<EndResult> result;
+  std::optional<RankResult> result;
   std::string fault_text;
   try {
     if (!c.connected) throw UsageError("run.id: the case is not connected");
@@ -140,7 +140,7 @@ void ServerSession::examine(const json& request) {
 }
 
 // The client ends every run with one message. After a fault it has had its answer already.
-void ServerSession::finish_run(Cases::iterator open_case, const std::optional<EndResult>& result,
+void ServerSession::finish_run(Cases::iterator open_case, const std::optional<RankResult>& result,
                                std::string fault) {
   const std::chrono::milliseconds patience = fault.empty() ? settings_.idle_limit : fault_patience;
   const json end = receive(std::min(settings_.idle_limit, patience));
@@ -155,9 +155,9 @@ void ServerSession::finish_run(Cases::iterator open_case, const std::optional<En
     measure::Runner& runner = *open_case->second->runner;
     const std::string wrong = runner.verify();
     return send({{"type", "done"},
-                 {"result", end_result_to_json(*result)},
+                 {"result", to_json(*result)},
                  {"fault", wrong},
-                 {"describe", runner.describe()}});
+                 {"describe", to_json(runner.describe())}});
   }
   const bool answered = !fault.empty();
   if (!answered) {
@@ -192,8 +192,7 @@ void ServerSession::send(const json& message) {
 std::chrono::milliseconds ServerSession::stall_limit(const Case& c) const {
   // The target of a NIC's write and read sees nothing move, however well the run goes; the control channel
   // still tells it of a client that ended.
-  const bool one_sided =
-      (uses_verbs(c.path) || c.path == Path::peer) && (c.op == Op::write || c.op == Op::read);
+  const bool one_sided = spec(c.path).wire != WireKind::tcp && (c.op == Op::write || c.op == Op::read);
   return one_sided ? 10 * settings_.idle_limit : settings_.idle_limit;
 }
 

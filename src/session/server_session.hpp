@@ -53,7 +53,7 @@ class ServerSession {
   void connect(const nlohmann::json& request);
   void run(const nlohmann::json& request);
   void examine(const nlohmann::json& request);
-  void finish_run(Cases::iterator open_case, const std::optional<EndResult>& result, std::string fault);
+  void finish_run(Cases::iterator open_case, const std::optional<RankResult>& result, std::string fault);
   void close(Cases::iterator open_case);
   Cases::iterator find(const nlohmann::json& request);
   nlohmann::json receive(std::chrono::milliseconds patience);

@@ -42,8 +42,8 @@ Session::Session(ConnectOptions options)
     : state_(std::make_shared<State>(std::move(options), real_harness())) {}
 Session::~Session() = default;
 
-const nlohmann::json& Session::peer() const {
-  return state_->peer();
+const EndInfo& Session::remote() const {
+  return state_->remote();
 }
 
 std::unique_ptr<OpenCase> Session::open(const Case& initiator_case, const Case& responder_case) {

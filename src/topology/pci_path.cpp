@@ -16,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::pair<PciDistance, std::string_view> names[] = {
-    {PciDistance::pix, "PIX"},   {PciDistance::pxb, "PXB"}, {PciDistance::phb, "PHB"},
-    {PciDistance::node, "NODE"}, {PciDistance::sys, "SYS"}, {PciDistance::unknown, "UNKNOWN"}};
-
 bool is_host_bridge(const std::string& text) {
   static const std::regex form("pci[0-9a-f]{4,8}:[0-9a-f]{2}");
   return std::regex_match(text, form);
@@ -53,14 +49,8 @@ PciDistance between_host_bridges(int node, int other_node) {
 
 }  // namespace
 
-std::string_view to_string(PciDistance distance) {
-  for (const auto& [candidate, name] : names)
-    if (candidate == distance) return name;
-  return "UNKNOWN";
-}
-
 PciDistance pci_distance(std::string_view name) {
-  for (const auto& [candidate, known] : names)
+  for (const auto& [candidate, known] : EnumNames<PciDistance>::names)
     if (known == name) return candidate;
   return PciDistance::unknown;
 }

@@ -5,17 +5,14 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrbench/kinds.hpp"
+
 /// Where devices sit on the machine's PCI buses, as sysfs tells it. `root` stands in for "/" in the tests.
 namespace gdrbench::topology {
 
-/// What lies between two PCI functions, nearest first; the classes of `nvidia-smi topo -m`.
-/// pix: one switch or bridge at most; pxb: several, but no host bridge; phb: a host bridge, that of both;
-/// node: host bridges of one NUMA node; sys: the link between NUMA nodes; unknown: sysfs does not tell.
-enum class PciDistance { pix, pxb, phb, node, sys, unknown };
-
-/// "PIX" … "SYS", "UNKNOWN".
-std::string_view to_string(PciDistance distance);
-/// The same backwards; unknown for any other text.
+using gdrbench::PciDistance;
+using gdrbench::to_string;
+/// By its name; unknown for any other text.
 PciDistance pci_distance(std::string_view name);
 
 /// Where a function sits: its way from the host bridge, as pci_way() gives it, and its NUMA node.

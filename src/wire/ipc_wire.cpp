@@ -192,15 +192,16 @@ void IpcWire::wait(int extra_fd, int timeout_ms) {
   ::poll(wanted.data(), wanted.size(), timeout_ms);
 }
 
-json IpcWire::describe() const {
-  json described{{"wire", "ipc"}, {"gpu_uuid", uuid_}, {"lanes", lanes_.size()}};
-  if (!link_) return described;
-  described["peer_gpu_uuid"] = peer_uuid_;
-  described["link"] = link_->kind;
-  described["link_by"] = "nvlink where cudaDevP2PAttrNativeAtomicSupported is 1";
-  described["native_atomics"] = link_->native_atomics;
-  described["performance_rank"] = link_->performance_rank;
-  return described;
+IpcProof IpcWire::describe() const {
+  IpcProof proof;
+  proof.gpu_uuid = uuid_;
+  proof.queue_pairs = static_cast<std::uint32_t>(lanes_.size());
+  if (!link_) return proof;
+  proof.remote_gpu_uuid = peer_uuid_;
+  proof.link = link_->kind;
+  proof.native_atomics = link_->native_atomics;
+  proof.performance_rank = link_->performance_rank;
+  return proof;
 }
 
 }  // namespace gdrbench::wire

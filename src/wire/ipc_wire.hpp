@@ -7,6 +7,7 @@
 
 #include "cuda/ipc.hpp"
 #include "cuda/peer_link.hpp"
+#include "gdrbench/path_proof.hpp"
 #include "wire/ipc_lane.hpp"
 
 namespace gdrbench::wire {
@@ -43,7 +44,7 @@ class IpcWire {
   std::uint64_t max_message() const { return (std::uint64_t{1} << 31) - 4096; }
   std::uint32_t inline_bytes() const { return 0; }
   FabricKind fabric() const { return FabricKind::none; }
-  nlohmann::json describe() const;
+  IpcProof describe() const;
 
  private:
   struct Exported {

@@ -109,7 +109,7 @@ concept Wire = requires(W w, const MemoryView& view, const SendRequest& send, co
   { w.max_message() } -> std::same_as<std::uint64_t>;   // bytes in one request
   { w.inline_bytes() } -> std::same_as<std::uint32_t>;  // largest inline request granted
   { w.fabric() } -> std::same_as<FabricKind>;           // none where no RDMA device has a part
-  { w.describe() } -> std::same_as<nlohmann::json>;  // what is recorded in the result: device, gid, mtu, …
+  {w.describe()};                                       // TcpProof, VerbsProof or IpcProof
   { W::one_sided_needs_target_cpu } -> std::convertible_to<bool>;
 };
 

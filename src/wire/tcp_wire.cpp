@@ -135,20 +135,22 @@ std::uint64_t TcpWire::bytes_moved() const {
   return sum;
 }
 
-nlohmann::json TcpWire::describe() const {
-  nlohmann::json described{{"wire", "tcp"}, {"sockets", lanes_.size()}, {"threads", workers_.size()}};
-  if (lanes_.empty()) return described;
+TcpProof TcpWire::describe() const {
+  TcpProof proof;
+  proof.sockets = static_cast<std::uint32_t>(lanes_.size());
+  proof.threads = static_cast<std::uint32_t>(workers_.size());
+  if (lanes_.empty()) return proof;
   const Socket& socket = lanes_.front().socket();
-  described["local"] = socket.local_address();
-  described["peer"] = socket.peer_address();
+  proof.local = socket.local_address();
+  proof.remote = socket.peer_address();
   int mss = 0;
   socklen_t length = sizeof mss;
-  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_MAXSEG, &mss, &length) == 0) described["mss_bytes"] = mss;
+  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_MAXSEG, &mss, &length) == 0) proof.mss_bytes = mss;
   char congestion[16] = {};
   length = sizeof congestion - 1;
   if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, congestion, &length) == 0)
-    described["congestion_control"] = congestion;
-  return described;
+    proof.congestion_control = congestion;
+  return proof;
 }
 
 }  // namespace gdrbench::wire

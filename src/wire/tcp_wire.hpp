@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "gdrbench/path_proof.hpp"
 #include "wire/queue_pair.hpp"
 #include "wire/socket_watch.hpp"
 #include "wire/tcp_lane.hpp"
@@ -35,7 +36,7 @@ class TcpWire {
   std::uint64_t max_message() const;
   std::uint32_t inline_bytes() const { return 0; }
   FabricKind fabric() const { return FabricKind::none; }
-  nlohmann::json describe() const;
+  TcpProof describe() const;
   /// Either way, over all lanes: rises also while no message is complete. What has moved is over for the
   /// caller: it may use the memory again of which the peer has said, by another way, that it has it all.
   std::uint64_t bytes_moved() const;

@@ -257,29 +257,30 @@ void VerbsWire::wait(int extra_fd, int timeout_ms) const {
   if (::poll(fds.data(), fds.size(), timeout_ms) > 0 && fds[0].revents != 0) completions_->take_event();
 }
 
-nlohmann::json VerbsWire::describe() const {
+VerbsProof VerbsWire::describe() const {
   const verbs::DeviceInfo& info = device_->info();
-  std::set<std::string_view> registrations;
-  for (const verbs::MemoryRegion& region : regions_) registrations.insert(to_string(region.registration()));
-  // rdma_cm chooses the slot itself.
-  const int gid_index = cm_ && cm_->gid_index() >= 0 ? cm_->gid_index() : gid_.index;
-  return {{"device", info.name},
-          {"fabric", to_string(info.fabric)},
-          {"port", info.port},
-          {"link_layer", info.link_layer},
-          {"gid_index", gid_index},
-          {"gid", verbs::to_hex(gid_.gid)},
-          {"path_mtu", path_mtu_},
-          {"active_mtu", info.active_mtu},
-          {"link_bytes_per_second", info.link_bytes_per_second},
-          {"registration", registrations},
-          {"connect", to_string(options_.connect)},
-          {"timeout", options_.timeout},
-          {"retry_count", options_.retry_count},
-          {"rnr_retry", options_.rnr_retry},
-          {"min_rnr_timer", options_.min_rnr_timer},
-          {"inline_bytes", inline_bytes_},
-          {"relaxed_ordering", options_.relaxed_ordering}};
+  VerbsProof proof{.device = info.name,
+                   .fabric = info.fabric,
+                   .port = info.port,
+                   .link_layer = info.link_layer,
+                   // rdma_cm chooses the slot itself.
+                   .gid_index = cm_ && cm_->gid_index() >= 0 ? cm_->gid_index() : gid_.index,
+                   .gid = verbs::to_hex(gid_.gid),
+                   .path_mtu = path_mtu_,
+                   .active_mtu = info.active_mtu,
+                   .link_bytes_per_second = static_cast<double>(info.link_bytes_per_second),
+                   .registrations = {},
+                   .connect = options_.connect,
+                   .timeout = options_.timeout,
+                   .retry_count = options_.retry_count,
+                   .rnr_retry = options_.rnr_retry,
+                   .min_rnr_timer = options_.min_rnr_timer,
+                   .inline_bytes = inline_bytes_,
+                   .relaxed_ordering = options_.relaxed_ordering};
+  std::set<Registration> registrations;
+  for (const verbs::MemoryRegion& region : regions_) registrations.insert(region.registration());
+  proof.registrations.assign(registrations.begin(), registrations.end());
+  return proof;
 }
 
 std::optional<std::uint64_t> VerbsWire::port_bytes() const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gdrbench/path_proof.hpp"
 #include "verbs/cm.hpp"
 #include "verbs/completion_queue.hpp"
 #include "verbs/device.hpp"
@@ -53,7 +54,7 @@ class VerbsWire {
   std::uint64_t max_message() const { return device_->port().max_msg_sz; }
   std::uint32_t inline_bytes() const { return inline_bytes_; }
   FabricKind fabric() const { return device_->info().fabric; }
-  nlohmann::json describe() const;
+  VerbsProof describe() const;
 
   const verbs::Device& device() const { return *device_; }
   /// Bytes sent by the port since it came up, headers included; absent where the device has no such counter.

@@ -159,10 +159,10 @@ TEST(Figures, what_no_time_or_payload_was_spent_on_is_absent_and_not_zero) {
 TEST(Comparison, holds_the_peer_path_against_those_through_a_nic) {
   const auto comparison = compare(
       with({sample::bandwidth_case(Path::tcp, 4096, {1e9}), sample::bandwidth_case(Path::gdr, 4096, {4e9}),
-            sample::bandwidth_case(Path::peer, 4096, {8e9})}));
-  EXPECT_NEAR(find(comparison, "bytes_per_second", Path::peer, Path::gdr)->value.estimate, 2, 1e-12);
-  EXPECT_NEAR(find(comparison, "bytes_per_second", Path::peer, Path::tcp)->value.estimate, 8, 1e-12);
-  EXPECT_EQ(find(comparison, "bytes_per_second", Path::peer, Path::rdma), nullptr);
+            sample::bandwidth_case(Path::p2p, 4096, {8e9})}));
+  EXPECT_NEAR(find(comparison, "bytes_per_second", Path::p2p, Path::gdr)->value.estimate, 2, 1e-12);
+  EXPECT_NEAR(find(comparison, "bytes_per_second", Path::p2p, Path::tcp)->value.estimate, 8, 1e-12);
+  EXPECT_EQ(find(comparison, "bytes_per_second", Path::p2p, Path::rdma), nullptr);
 }
 
 }  // namespace

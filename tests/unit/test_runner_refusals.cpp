@@ -106,7 +106,7 @@ TEST(Runner, says_what_the_peer_path_is_not_for) {
     }
     return "nothing was thrown";
   };
-  Case c{.suite = Suite::bandwidth, .path = Path::peer, .op = Op::write, .memory = MemoryKind::cuda};
+  Case c{.suite = Suite::bandwidth, .path = Path::p2p, .op = Op::write, .memory = MemoryKind::cuda};
   for (const Op op : {Op::send, Op::write_imm}) {
     c.op = op;
     EXPECT_EQ(reason(c), "the peer path moves data by write and read; use --op write or read");

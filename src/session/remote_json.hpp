@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "gdrbench/case.hpp"
+#include "gdrbench/end_info.hpp"
+#include "gdrbench/path_proof.hpp"
+#include "gdrbench/run_result.hpp"
+
+/// What a client hears from a server, checked before anything relies on it, and with every text made
+/// printable. All throw PeerLost that begins with `server` and names the field.
+namespace gdrbench::session {
+
+/// The description in "welcome".
+EndInfo remote_description(const nlohmann::json& welcome, const std::string& server);
+
+/// A member of `message` that must be an object.
+nlohmann::json object_of(const nlohmann::json& message, const char* key, const std::string& server);
+
+/// The proof in "connected" and in "done".
+PathProof proof_of(const nlohmann::json& message, const std::string& server);
+
+/// What the server's verification says in "done"; empty when it found no wrong byte.
+std::string verdict_of(const nlohmann::json& done, const std::string& server);
+
+/// The figures in "done", which must fit the messages of the run where the server counts them.
+RankResult result_of(const nlohmann::json& done, const Case& c, const RunRequest& request,
+                     const std::string& server);
+
+}  // namespace gdrbench::session
