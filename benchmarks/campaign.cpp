@@ -4,146 +4,243 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
+#include <optional>
+#include <random>
 
-#include "benchmarks/case_run.hpp"
 #include "benchmarks/library.hpp"
 #include "gdrbench/error.hpp"
-#include "gdrbench/size.hpp"
 
 namespace gdrbench::benchmarks {
 namespace {
 
-std::string point_name(const Point& point) {
-  const Case& c = point.front();
-  std::string name =
-      fmt::format("{} {} {}", to_string(c.suite), to_string(c.op), format_exact_size(c.size_bytes));
-  if (!times_messages(c.suite)) name += fmt::format(" {}", to_string(c.direction));
-  return name;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-void add_skipped(ResultDocument& document, Path path, const std::string& reason) {
-  for (const SkippedPath& known : document.skipped)
-    if (known.path == path && known.reason == reason) return;
-  document.skipped.push_back({path, reason});
+// Of two runs of the campaign mostly the same, so that Google Benchmark's names, which hold it, match.
+std::uint64_t round_iterations(double wanted) {
+  constexpr double steps[] = {1, 1.5, 2, 3, 5, 7};
+  if (!(wanted > 1)) return 1;
+  const double decade = std::pow(10, std::floor(std::log10(wanted)));
+  double rounded = decade;
+  for (const double step : steps)
+    if (step * decade <= wanted) rounded = step * decade;
+  return static_cast<std::uint64_t>(std::max(1.0, std::floor(rounded)));
 }
 
-// Runs the cases of one point, interleaved, and adds what they gave to the document. The failure that ends
-// the campaign, if there was one.
-std::exception_ptr run_point(std::vector<CaseRun>& cases, double min_time, bool time_given,
-                             Gatherer& gatherer, ResultDocument& document) {
-  benchmark::ClearRegisteredBenchmarks();
-  for (CaseRun& run : cases) {
-    auto* registered =
-        benchmark::RegisterBenchmark(case_name(run.test_case()).c_str(), [&](benchmark::State& state) {
-          run.measure(state);
-          if (!run.failure()) return;
-          try {
-            std::rethrow_exception(run.failure());
-          } catch (const Unavailable&) {  // this path alone
-          } catch (...) {
-            for (CaseRun& other : cases) other.cancel(run.failure());
-          }
-        });
-    registered->UseManualTime()->Unit(benchmark::kMicrosecond);
-    const bool half_round_trips = times_messages(run.test_case().suite) && run.test_case().op != Op::read;
-    if (!time_given) registered->MinTime(half_round_trips ? min_time / 2 : min_time);
+/// A measurement of the point under way.
+struct Entry {
+  Measurement* measurement;
+  std::uint64_t iterations = 0;  // of a run; 0: the filter leaves it out, or it cannot be had
+  double each_s = 0;             // of an iteration, by the calibration
+  double overhead_s = 0;         // of a run, beside its iterations
+};
+
+class PointRun {
+ public:
+  PointRun(Point& point, const LibraryFlags& flags, Deadline deadline, Gatherer& gatherer,
+           ResultDocument& document)
+      : point_(point), flags_(flags), deadline_(deadline), gatherer_(gatherer), document_(document) {
+    for (const auto& measurement : point.measurements) entries_.push_back({measurement.get()});
   }
-  benchmark::RunSpecifiedBenchmarks(&gatherer);
-  std::exception_ptr failure;
-  bool out_of_time = false;
-  for (CaseRun& run : cases) {
-    run.close();
-    CaseResult result{.test_case = run.test_case(),
-                      .registration = Registration::none,
-                      .proofs = run.proofs(),
-                      .repetitions = {}};
-    const std::string name = case_name(run.test_case());
-    if (run.failure()) {
-      try {
-        std::rethrow_exception(run.failure());
-      } catch (const Unavailable& unavailable) {
-        add_skipped(document, run.test_case().path, fmt::format("{}: {}", name, unavailable.what()));
-        continue;
-      } catch (const OutOfTime&) {
-        failure = run.failure();
-        out_of_time = true;
-      } catch (...) {
-        failure = run.failure();
-      }
+
+  /// Throws what ends the campaign; what was kept until then is in the document all the same.
+  void run(double budget_s) {
+    const auto started = Clock::now();
+    try {
+      const double runs = static_cast<double>(flags_.blocks * entries_.size());
+      const double first_guess_s =
+          flags_.run_s.value_or(std::clamp(budget_s / (runs + 1), min_run_s, max_run_s));
+      for (Entry& entry : entries_) calibrate(entry, first_guess_s);
+      plan(budget_s - seconds_since(started));
+      run_blocks();
+    } catch (...) {
+      finish();
+      throw;
     }
-    // After a failure the library has reported nothing of some repetitions that did succeed; without one, the
-    // last runs are the reported ones.
-    result.repetitions = run.last_runs(out_of_time ? run.repetitions() : gatherer.repetitions(name));
-    if (result.repetitions.empty()) continue;
-    result.registration = result.proofs.front().policy.registration;
-    document.cases.push_back(std::move(result));
+    finish();
   }
-  return failure;
+
+ private:
+  static constexpr double min_run_s = 0.005, max_run_s = 0.5;
+
+  // As a run of the library that nobody hears of, so that its filter says whether the measurement is wanted
+  // at all.
+  void calibrate(Entry& entry, double run_s) {
+    in_library(entry, 1, [&](benchmark::State& state) {
+      try {
+        entry.measurement->open();
+        if (flags_.iterations) {
+          entry.iterations = *flags_.iterations;
+        } else {
+          grow(entry, run_s);
+        }
+        state.SetIterationTime(1e-9);
+      } catch (const Unavailable& unavailable) {  // this one alone
+        entry.iterations = 0;
+        entry.measurement->add_skipped(document_, unavailable.what());
+        entry.measurement->close();
+      }
+    });
+  }
+
+  // Grows the iterations until a run takes a good part of `run_s`.
+  void grow(Entry& entry, double run_s) {
+    std::uint64_t n = 1;
+    for (;;) {
+      const auto started = Clock::now();
+      const double elapsed_s = entry.measurement->run(n, deadline_);
+      entry.overhead_s = std::max(0.0, seconds_since(started) - elapsed_s);
+      entry.each_s = std::max(elapsed_s, 1e-9) / static_cast<double>(n);
+      entry.iterations = round_iterations(run_s / entry.each_s);
+      if (elapsed_s >= run_s / 4 || entry.iterations <= n) return;
+      n = std::min(entry.iterations, n * 10);
+    }
+  }
+
+  // What is left of the budget, in equal parts to all runs of all blocks.
+  void plan(double budget_s) {
+    if (flags_.run_s || flags_.iterations) return;
+    double overhead_s = 0, wanted = 0;
+    for (const Entry& entry : entries_)
+      if (entry.iterations > 0) overhead_s += entry.overhead_s, ++wanted;
+    if (wanted == 0) return;
+    const auto blocks = static_cast<double>(flags_.blocks);
+    const double run_s =
+        std::clamp((budget_s - overhead_s * blocks) / (wanted * blocks), min_run_s, max_run_s);
+    for (Entry& entry : entries_)
+      if (entry.iterations > 0) entry.iterations = round_iterations(run_s / entry.each_s);
+  }
+
+  void run_blocks() {
+    static std::mt19937 generator{std::random_device{}()};
+    std::vector<Entry*> order;
+    for (Entry& entry : entries_)
+      if (entry.iterations > 0) order.push_back(&entry);
+    for (std::size_t block = 0; block < flags_.blocks; ++block) {
+      std::shuffle(order.begin(), order.end(), generator);
+      for (Entry* entry : order)
+        if (entry->iterations > 0) run_once(*entry);
+    }
+  }
+
+  void run_once(Entry& entry) {
+    in_library(
+        entry, entry.iterations,
+        [&](benchmark::State& state) {
+          try {
+            entry.measurement->run(entry.iterations, deadline_);
+            entry.measurement->report(state);
+            entry.measurement->keep();
+          } catch (const Unavailable& unavailable) {
+            entry.iterations = 0;
+            entry.measurement->add_skipped(document_, unavailable.what());
+            state.SkipWithError(unavailable.what());
+          }
+        },
+        &gatherer_);
+  }
+
+  // One run of the library with that many iterations, all in one batch. What `body` throws is thrown here.
+  template <class Body>
+  void in_library(Entry& entry, std::uint64_t iterations, Body body,
+                  benchmark::BenchmarkReporter* reporter = nullptr) {
+    std::exception_ptr failure;
+    benchmark::ClearRegisteredBenchmarks();
+    benchmark::RegisterBenchmark(entry.measurement->name().c_str(),
+                                 [&](benchmark::State& state) {
+                                   while (state.KeepRunningBatch(state.max_iterations)) {
+                                     try {
+                                       body(state);
+                                     } catch (const std::exception& fault) {
+                                       failure = std::current_exception();
+                                       state.SkipWithError(fault.what());
+                                     }
+                                   }
+                                 })
+        ->Iterations(static_cast<benchmark::IterationCount>(iterations))
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
+    Silent silent;
+    benchmark::RunSpecifiedBenchmarks(reporter != nullptr ? reporter : &silent);
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  void finish() {
+    for (Entry& entry : entries_) {
+      entry.measurement->close();
+      entry.measurement->add_results(document_);
+    }
+  }
+
+  Point& point_;
+  const LibraryFlags& flags_;
+  Deadline deadline_;
+  Gatherer& gatherer_;
+  ResultDocument& document_;
+  std::vector<Entry> entries_;
+};
+
+// The library writes the names that its filter lets through.
+void list(const std::vector<Point>& points, Gatherer& gatherer) {
+  benchmark::ClearRegisteredBenchmarks();
+  for (const Point& point : points)
+    for (const auto& measurement : point.measurements)
+      benchmark::RegisterBenchmark(measurement->name().c_str(), [](benchmark::State&) {})->UseManualTime();
+  benchmark::RunSpecifiedBenchmarks(&gatherer);
+}
+
+void cut_short(ResultDocument& document, const std::string& why) {
+  document.complete = false;
+  document.incomplete_reason = why;
 }
 
 }  // namespace
 
-CampaignOutcome run_campaign(Session& session, const std::vector<Point>& points,
-                             const MeasureOptions& options, const Discovery& discovery,
-                             const CampaignOptions& campaign, ResultDocument& document) {
-  check_flags(campaign.benchmark_flags);
-  initialise_library(campaign.benchmark_flags);
-  const bool display_wanted = !flag_value(campaign.benchmark_flags, "benchmark_format", "").empty();
-  std::unique_ptr<benchmark::BenchmarkReporter> display(
-      display_wanted ? benchmark::CreateDefaultDisplayReporter() : nullptr);
-  Gatherer gatherer(display.get());
-  const double repetitions = std::stoi(flag_value(campaign.benchmark_flags, "benchmark_repetitions", "5"));
-  const bool time_given = !flag_value(campaign.benchmark_flags, "benchmark_min_time", "").empty();
-  std::size_t cases_left = 0;
-  for (const Point& point : points) cases_left += point.size();
-  const auto started = std::chrono::steady_clock::now();
-
+std::exception_ptr run_campaign(std::vector<Point> points, const CampaignOptions& campaign,
+                                ResultDocument& document) {
+  const LibraryFlags flags = read_library_flags(campaign.benchmark_flags);
+  initialise_library(flags);
+  Gatherer gatherer(flags);
+  const bool budgeted = !flags.run_s && !flags.iterations;
+  const auto started = Clock::now();
   // What a run takes is foreseen from the first ones, which other work on the machine may prove wrong.
-  const auto deadline = time_given ? std::chrono::steady_clock::time_point::max()
-                                   : started + std::chrono::milliseconds(static_cast<std::int64_t>(
-                                                   1500 * campaign.time_budget_s + 1000));
-
+  const auto deadline = budgeted ? started + std::chrono::milliseconds(static_cast<std::int64_t>(
+                                                 1500 * campaign.time_budget_s + 1000))
+                                 : Deadline::max();
   document.complete = true;
-  CampaignOutcome outcome;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - started;
-    if (spent.count() > campaign.time_budget_s && !time_given) {
-      document.complete = false;
-      document.incomplete_reason =
-          fmt::format("the time budget of {:g} s was used up before {}; raise --time-budget",
-                      campaign.time_budget_s, point_name(points[i]));
+  if (flags.lists) {
+    list(points, gatherer);
+    return nullptr;
+  }
+  std::exception_ptr failure;
+  for (std::size_t i = 0; i < points.size() && document.complete; ++i) {
+    const double left_s = campaign.time_budget_s - seconds_since(started);
+    if (budgeted && left_s < 0) {
+      cut_short(document, fmt::format("the time budget of {:g} s was used up before {}; raise --time-budget",
+                                      campaign.time_budget_s, points[i].name));
       break;
     }
-    if (campaign.progress) campaign.progress(i, points.size(), point_name(points[i]));
-    std::vector<CaseRun> cases;
-    for (const Case& c : points[i])
-      cases.emplace_back(session, c, responder_case(c, options, discovery), deadline);
-    const double min_time = min_time_s(campaign.time_budget_s - spent.count(), cases_left, repetitions);
-    cases_left -= points[i].size();
-    outcome.failure = run_point(cases, min_time, time_given, gatherer, document);
-    if (outcome.failure) {
-      document.complete = false;
-      try {
-        std::rethrow_exception(outcome.failure);
-      } catch (const OutOfTime&) {  // which is no failure
-        outcome.failure = nullptr;
-        document.incomplete_reason = fmt::format(
-            "far more than the time budget of {:g} s was used up in {}: the machine is busy; raise "
-            "--time-budget",
-            campaign.time_budget_s, point_name(points[i]));
-      } catch (const std::exception& error) {
-        document.incomplete_reason = error.what();
-      }
-      break;
+    if (campaign.progress) campaign.progress(i, points.size(), points[i].name);
+    try {
+      PointRun(points[i], flags, deadline, gatherer, document)
+          .run(left_s / static_cast<double>(points.size() - i));
+    } catch (const OutOfTime&) {  // which is no failure
+      cut_short(document,
+                fmt::format("far more than the time budget of {:g} s was used up in {}: the machine is busy; "
+                            "raise --time-budget",
+                            campaign.time_budget_s, points[i].name));
+    } catch (const std::exception& fault) {
+      failure = std::current_exception();
+      cut_short(document, fault.what());
     }
+    points[i].measurements.clear();
   }
-  const nlohmann::json gathered = gatherer.finish();
-  if (gathered.contains("context")) {
-    document.context = gathered.at("context");
-    document.benchmarks = gathered.at("benchmarks");
-  }
-  return outcome;
+  gatherer.finish(document);
+  return failure;
 }
 
 }  // namespace gdrbench::benchmarks

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "gdrbench/error.hpp"
@@ -10,76 +11,72 @@
 namespace gdrbench::benchmarks {
 namespace {
 
-template <class Run>
-bool was_skipped(const Run& run) {
-  if constexpr (requires { run.error_occurred; })
-    return run.error_occurred;
-  else
-    return run.skipped != 0;  // Google Benchmark 1.8 on
+// The value of a flag of that name; absent when this is another one.
+std::optional<std::string> value_of(const std::string& flag, const std::string& name) {
+  if (flag == "--benchmark_" + name) return "true";
+  const std::string head = "--benchmark_" + name + "=";
+  if (!flag.starts_with(head)) return std::nullopt;
+  return flag.substr(head.size());
+}
+
+std::size_t read_blocks(const std::string& text) {
+  if (text.empty() || text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos ||
+      std::stoul(text) < 1)
+    throw UsageError(fmt::format("--benchmark_repetitions={}: give a whole number from 1 to 9999", text));
+  return std::stoul(text);
+}
+
+void read_min_time(const std::string& text, LibraryFlags& flags) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, fault] = std::from_chars(text.data(), end, number);
+  const std::string unit(rest, end);
+  const bool whole = number == static_cast<double>(static_cast<std::uint64_t>(number));
+  if (fault == std::errc{} && number > 0 && number < 1e9) {
+    if (unit.empty() || unit == "s") {
+      flags.run_s = number;
+      return;
+    }
+    if (unit == "x" && whole) {
+      flags.iterations = static_cast<std::uint64_t>(number);
+      return;
+    }
+  }
+  throw UsageError(
+      fmt::format("--benchmark_min_time={}: give seconds (0.5 or 0.5s) or iterations (100x) of a run", text));
 }
 
 }  // namespace
 
-Gatherer::Gatherer(benchmark::BenchmarkReporter* display) : display_(display) {
-  json_.SetOutputStream(&text_);
-  json_.SetErrorStream(&ignored_);
-  SetErrorStream(&ignored_);  // "no benchmark matches" is said once for all points, by the campaign
-}
-
-bool Gatherer::ReportContext(const Context& context) {
-  if (std::exchange(context_reported_, true)) return true;
-  if (display_ != nullptr) display_->ReportContext(context);
-  return json_.ReportContext(context);
-}
-
-void Gatherer::ReportRuns(const std::vector<Run>& reported) {
-  std::vector<Run> runs = reported;
-  // It follows from the time budget: with it in their names, the cases of two files would not match.
-  for (Run& run : runs) run.run_name.min_time.clear();
-  json_.ReportRuns(runs);
-  if (display_ != nullptr) display_->ReportRuns(runs);
-  for (const Run& run : runs)
-    if (run.run_type == Run::RT_Iteration && !was_skipped(run)) ++repetitions_[run.run_name.function_name];
-}
-
-std::size_t Gatherer::repetitions(const std::string& name) const {
-  const auto found = repetitions_.find(name);
-  return found == repetitions_.end() ? 0 : found->second;
-}
-
-nlohmann::json Gatherer::finish() {
-  if (!context_reported_) return nlohmann::json::object();
-  json_.Finalize();
-  if (display_ != nullptr) display_->Finalize();
-  return nlohmann::json::parse(text_.str());
-}
-
-std::string flag_value(const std::vector<std::string>& flags, const std::string& name,
-                       const std::string& otherwise) {
-  std::string value = otherwise;
-  for (const std::string& flag : flags)
-    if (flag.rfind("--" + name + "=", 0) == 0) value = flag.substr(name.size() + 3);
-  return value;
-}
-
-void check_flags(const std::vector<std::string>& flags) {
-  for (const std::string& flag : flags)
-    if (flag.find("aggregates_only") != std::string::npos && !flag.ends_with("=false"))
+LibraryFlags read_library_flags(const std::vector<std::string>& flags) {
+  LibraryFlags read;
+  for (const std::string& flag : flags) {
+    if (const auto blocks = value_of(flag, "repetitions")) {
+      read.blocks = read_blocks(*blocks);
+    } else if (const auto time = value_of(flag, "min_time")) {
+      read_min_time(*time, read);
+    } else if (value_of(flag, "enable_random_interleaving")) {
+      // As the campaign does anyway.
+    } else if (flag.find("aggregates_only") != std::string::npos && !flag.ends_with("=false")) {
       throw UsageError(fmt::format("{}: results keep every repetition, so this flag is refused", flag));
-  const std::string count = flag_value(flags, "benchmark_repetitions", "5");
-  if (count.empty() || count.size() > 4 || count.find_first_not_of("0123456789") != std::string::npos ||
-      std::stoi(count) < 1)
-    throw UsageError(fmt::format("--benchmark_repetitions={}: give a whole number from 1 to 9999", count));
-  const std::string format = flag_value(flags, "benchmark_format", "console");
-  if (format != "console" && format != "json" && format != "csv")
-    throw UsageError(fmt::format("--benchmark_format={}: use one of console, json, csv", format));
+    } else {
+      if (const auto format = value_of(flag, "format")) {
+        if (*format != "console" && *format != "json" && *format != "csv")
+          throw UsageError(fmt::format("{}: use one of console, json, csv", flag));
+        read.display = true;
+      }
+      if (const auto lists = value_of(flag, "list_tests")) read.lists = *lists != "false";
+      read.passed_through.push_back(flag);
+    }
+  }
+  return read;
 }
 
-void initialise_library(const std::vector<std::string>& user_flags) {
+void initialise_library(const LibraryFlags& flags) {
   // The library keeps pointing to the first one.
   static std::vector<std::string> arguments;
-  arguments = {"gdrbench", "--benchmark_repetitions=5", "--benchmark_enable_random_interleaving=true"};
-  arguments.insert(arguments.end(), user_flags.begin(), user_flags.end());
+  arguments = {"gdrbench"};
+  arguments.insert(arguments.end(), flags.passed_through.begin(), flags.passed_through.end());
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -93,19 +90,36 @@ void initialise_library(const std::vector<std::string>& user_flags) {
         argv[1]));
 }
 
-// A repetition lasts 1.4 times that on average, and the first one of a case is approached in growing steps
-// that together take about as long again; the rest is filling and checking the pattern.
-double min_time_s(double budget_s, std::size_t cases, double repetitions) {
-  constexpr double overhead_s = 0.03;
-  const double each_s = 0.85 * budget_s / static_cast<double>(std::max<std::size_t>(cases, 1));
-  return std::clamp((each_s - overhead_s * (repetitions + 5)) / (1.4 * repetitions + 1.5), 0.005, 0.5);
+Silent::Silent() {
+  SetErrorStream(&ignored_);
+  SetOutputStream(&ignored_);
 }
 
-// Counted as run: the library aborts (ComputeStats) when the repetitions of a case differ in their
-// iterations, those that were skipped included.
-void skip(benchmark::State& state, const std::string& why) {
-  state.KeepRunningBatch(state.max_iterations);
-  state.SkipWithError(why.c_str());
+Gatherer::Gatherer(const LibraryFlags& flags)
+    : display_(flags.display ? benchmark::CreateDefaultDisplayReporter() : nullptr) {
+  json_.SetOutputStream(&text_);
+  json_.SetErrorStream(&ignored_);
+  SetErrorStream(&ignored_);  // "no benchmark matches" is said once for all points, by the campaign
+}
+
+bool Gatherer::ReportContext(const Context& context) {
+  if (std::exchange(context_reported_, true)) return true;
+  if (display_) display_->ReportContext(context);
+  return json_.ReportContext(context);
+}
+
+void Gatherer::ReportRuns(const std::vector<Run>& reported) {
+  json_.ReportRuns(reported);
+  if (display_) display_->ReportRuns(reported);
+}
+
+void Gatherer::finish(ResultDocument& document) {
+  if (!context_reported_) return;
+  json_.Finalize();
+  if (display_) display_->Finalize();
+  const nlohmann::json own = nlohmann::json::parse(text_.str());
+  document.context = own.at("context");
+  for (const nlohmann::json& entry : own.at("benchmarks")) document.benchmarks.push_back(entry);
 }
 
 }  // namespace gdrbench::benchmarks

@@ -16,6 +16,12 @@ inline std::vector<Path> default_paths() {
   return all;
 }
 
+/// An RDMA device with its GPU.
+struct PairOption {
+  std::string device;
+  int gpu = 0;
+};
+
 /// What the initiator was asked to measure. Empty lists and absent values: the suite's defaults.
 struct MeasureOptions {
   std::vector<Suite> suites;
@@ -28,9 +34,12 @@ struct MeasureOptions {
   std::vector<CompletionMode> completions{CompletionMode::poll};
   std::optional<MemoryKind> memory;  ///< absent: cuda where both ends have a GPU, else host
   std::optional<FabricKind> fabric;  ///< absent: the best there is
-  std::string device, peer_device;
-  std::optional<int> gid_index, peer_gid_index;
-  std::optional<int> gpu, peer_gpu;  ///< absent: nearest to the end's RDMA device
+  std::string device, remote_device;
+  std::optional<int> gid_index, remote_gid_index;
+  std::optional<int> gpu, remote_gpu;  ///< absent: nearest to the end's RDMA device
+  /// --pairs: measured alone and then all at once; empty: one pair, by the fields above.
+  std::vector<PairOption> pairs, remote_pairs;
+  bool all_pairs = false;  ///< --pairs auto: every GPU with its nearest RDMA device
   BindBy bind = BindBy::automatic;
   bool loopback = false;  ///< both ends on this node, sharing its GPUs
   std::uint32_t depth = 16;

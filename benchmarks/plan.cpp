@@ -1,8 +1,11 @@
 #include "benchmarks/plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/case_fields.hpp"
+#include "gdrbench/size.hpp"
 #include "measure/core_binding.hpp"
 #include "memory/staging_choice.hpp"
 
@@ -51,6 +54,18 @@ Case make_case(const MeasureOptions& options, const Discovery& discovery) {
   return c;
 }
 
+std::string point_name(const Case& c) {
+  std::string name =
+      fmt::format("{} {} {}", to_string(c.suite), to_string(c.op), format_exact_size(c.size_bytes));
+  if (!times_messages(c.suite)) name += fmt::format(" {}", to_string(c.direction));
+  return name;
+}
+
+// "mlx5_0:gpu0"
+std::string pair_name(const Discovery& discovery) {
+  return fmt::format("{}:gpu{}", discovery.device, discovery.gpu);
+}
+
 }  // namespace
 
 std::string no_load_reason(Path path, MemoryKind memory) {
@@ -61,8 +76,8 @@ std::string no_load_reason(Path path, MemoryKind memory) {
   return "";
 }
 
-std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& discovery) {
-  std::vector<Point> points;
+std::vector<CasePoint> plan_cases(const MeasureOptions& options, const Discovery& discovery) {
+  std::vector<CasePoint> points;
   Case c = make_case(options, discovery);
   const measure::CoreBinding near(c);  // staging is calibrated where the cases will run
   for (const Suite suite : options.suites)
@@ -77,7 +92,8 @@ std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& d
             c.direction = direction;
             // A ping-pong is one message at a time on one queue pair.
             c.queue_pairs = times_messages(suite) ? 1 : options.queue_pairs;
-            Point point;
+            c.depth = times_messages(suite) ? 1 : options.depth;
+            CasePoint point;
             for (const Path path : discovery.paths) {
               c.path = path;
               c.memory = is_baseline(path) ? MemoryKind::host : discovery.memory;
@@ -95,10 +111,36 @@ std::vector<Point> plan_points(const MeasureOptions& options, const Discovery& d
 
 Case responder_case(const Case& c, const MeasureOptions& options, const Discovery& discovery) {
   Case other = c;
-  other.gpu = discovery.peer_gpu;
-  other.verbs.device = discovery.peer_device;
-  other.verbs.gid_index = options.peer_gid_index;
+  other.gpu = discovery.remote_gpu;
+  other.verbs.device = discovery.remote_device;
+  other.verbs.gid_index = options.remote_gid_index;
   return other;
+}
+
+std::vector<Point> plan_points(const MeasureOptions& options, const std::vector<PlacedPair>& pairs) {
+  std::vector<std::vector<CasePoint>> by_pair;
+  for (const PlacedPair& pair : pairs) by_pair.push_back(plan_cases(options, pair.discovery));
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < by_pair.front().size(); ++i) {
+    const CasePoint& cases = by_pair.front()[i];
+    Point point{.name = point_name(cases.front()), .measurements = {}};
+    for (std::size_t k = 0; k < cases.size(); ++k) {
+      std::vector<PlacedCase> together;
+      for (std::size_t p = 0; p < pairs.size(); ++p) {
+        Case alone = by_pair[p][i][k];
+        if (pairs.size() > 1) alone.pair = pair_name(pairs[p].discovery);
+        const auto place = [&](const Case& c) {
+          return PlacedCase{pairs[p].session, c, responder_case(c, options, pairs[p].discovery)};
+        };
+        point.measurements.push_back(measure_case({place(alone)}));
+        alone.pairs_at_once = static_cast<std::uint32_t>(pairs.size());
+        together.push_back(place(alone));
+      }
+      if (pairs.size() > 1) point.measurements.push_back(measure_case(std::move(together)));
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
 }
 
 }  // namespace gdrbench::benchmarks

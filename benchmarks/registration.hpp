@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/local_campaign.hpp"
+#include "benchmarks/measurement.hpp"
 
 namespace gdrbench::benchmarks {
 

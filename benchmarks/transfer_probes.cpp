@@ -40,7 +40,7 @@ TransferOutcome run_transfer(Session& session, const EndInfo& this_end, const Tr
   options.depth = 1;
   options.footprint_bytes = size_bytes;
   const Discovery found = discover(session, this_end, options);
-  const Case c = plan_points(options, found).front().front();
+  const Case c = plan_cases(options, found).front().front();
   const auto opened = session.open(c, responder_case(c, options, found));
   opened->run({.iterations = messages, .warmup = 0, .seed = 1});
   return {.device = uses_verbs(probe.path) ? found.device : "",

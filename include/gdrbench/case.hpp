@@ -60,6 +60,8 @@ struct Case {
   Load load = Load::none;   ///< overlap
   BindBy bind = BindBy::automatic;
   std::optional<std::uint32_t> tcp_threads{};  ///< that move the sockets of an end; absent: its own choice
+  std::string pair{};               ///< "mlx5_0:gpu0" where several pairs of NIC and GPU are measured
+  std::uint32_t pairs_at_once = 1;  ///< that this case runs on at the same time
   StagingOptions staging{};
   VerbsOptions verbs{};
   bool operator==(const Case&) const = default;

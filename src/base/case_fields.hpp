@@ -79,6 +79,8 @@ struct FieldList<Case> {
       field("bind", &Case::bind, "how ranks are bound to cores"),
       field("tcp_threads", &Case::tcp_threads, "that move the sockets of a rank; null: its own choice",
             {0, max_tcp_threads}),
+      field("pair", &Case::pair, "NIC and GPU, where several pairs are measured; else empty", {0, 128}),
+      field("pairs_at_once", &Case::pairs_at_once, "that the case runs on at the same time", {1, 64}),
       field("staging", &Case::staging, ""), field("verbs", &Case::verbs, ""));
 };
 

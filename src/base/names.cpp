@@ -15,7 +15,9 @@ std::string case_name(const Case& c) {
   if (!times_messages(c.suite)) name += fmt::format("/{}", to_string(c.direction));
   if (c.load != Load::none) name += fmt::format("/{}", to_string(c.load));
   if (c.queue_pairs > 1) name += fmt::format("/qp:{}", c.queue_pairs);
-  return name + fmt::format("/{}", to_string(c.completion));
+  name += fmt::format("/{}", to_string(c.completion));
+  if (c.pairs_at_once > 1) return name + fmt::format("/pairs:{}", c.pairs_at_once);
+  return c.pair.empty() ? name : name + "/" + c.pair;
 }
 
 }  // namespace gdrbench

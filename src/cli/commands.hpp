@@ -23,7 +23,7 @@ void add_serve(CLI::App& app, Action& chosen, const Invocation& invocation);
 void add_measure_commands(CLI::App& app, Action& chosen, const Invocation& invocation);
 
 /// Within this node, without a server.
-void add_peer(CLI::App& app, Action& chosen, const Invocation& invocation);
+void add_p2p(CLI::App& app, Action& chosen, const Invocation& invocation);
 void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation);
 void add_registration(CLI::App& app, Action& chosen, const Invocation& invocation);
 void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation);

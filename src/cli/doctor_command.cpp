@@ -37,10 +37,10 @@ namespace {
 using nlohmann::json;
 
 struct DoctorFlags {
-  std::string host, key_file, fabric = "auto", device, peer_device, size = "64M";
+  std::string host, key_file, fabric = "auto", device, remote_device, size = "64M";
   std::string snapshot, record;
   std::vector<std::string> checks;
-  std::optional<int> port, gpu, peer_gpu;
+  std::optional<int> port, gpu, remote_gpu;
   bool loopback = false, no_probes = false, json = false, verbose = false, strict = false;
   bool list = false, explain = false, facts_for_peer = false;
 };
@@ -53,8 +53,8 @@ struct Examination {
 
 void check_usage(const DoctorFlags& flags) {
   if (!flags.snapshot.empty() &&
-      (!flags.device.empty() || flags.gpu || !flags.peer_device.empty() || flags.peer_gpu))
-    throw UsageError("--snapshot tries nothing: leave --device, --gpu, --peer-device and --peer-gpu out");
+      (!flags.device.empty() || flags.gpu || !flags.remote_device.empty() || flags.remote_gpu))
+    throw UsageError("--snapshot tries nothing: leave --device, --gpu, --remote-device and --remote-gpu out");
   if (flags.loopback && !flags.host.empty())
     throw UsageError(fmt::format("--loopback has no other end: leave it or '{}' out", flags.host));
   if (flags.loopback && flags.no_probes)
@@ -73,7 +73,7 @@ void check_usage(const DoctorFlags& flags) {
 void prepare_fabric(const DoctorFlags& flags, const Invocation& invocation) {
   const std::optional<FabricKind> fabric = read_fabric(flags.fabric);
   if (fabric == FabricKind::softverbs)
-    provide_fabric({.fabric = fabric, .devices = {flags.device, flags.peer_device}}, invocation.argv);
+    provide_fabric({.fabric = fabric, .devices = {flags.device, flags.remote_device}}, invocation.argv);
 }
 
 ConnectOptions connect_options(const DoctorFlags& flags) {
@@ -91,9 +91,9 @@ TransferRequest transfer_request(const DoctorFlags& flags) {
   if (!request.loopback) request.connect = connect_options(flags);
   request.measure.fabric = read_fabric(flags.fabric);
   request.measure.device = flags.device;
-  request.measure.peer_device = flags.peer_device;
+  request.measure.remote_device = flags.remote_device;
   request.measure.gpu = flags.gpu;
-  request.measure.peer_gpu = flags.peer_gpu;
+  request.measure.remote_gpu = flags.remote_gpu;
   request.measure.loopback = request.loopback;
   return request;
 }
@@ -137,8 +137,8 @@ void require_devices(const DoctorFlags& flags, const doctor::Answers& answers) {
   require_gpu("--gpu", flags.gpu, answers);
   require_device("--device", flags.device, answers);
   if (!flags.host.empty()) return;
-  require_gpu("--peer-gpu", flags.peer_gpu, answers);
-  require_device("--peer-device", flags.peer_device, answers);
+  require_gpu("--remote-gpu", flags.remote_gpu, answers);
+  require_device("--remote-device", flags.remote_device, answers);
 }
 
 // Tries transfers, and samples the ports' counters around them.
@@ -301,9 +301,9 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
                    "or softverbs")
       ->capture_default_str();
   command->add_option("--device", flags->device, "RDMA device for the transfers");
-  command->add_option("--peer-device", flags->peer_device, "RDMA device of the other end");
+  command->add_option("--remote-device", flags->remote_device, "RDMA device of the other end");
   command->add_option("--gpu", flags->gpu, "GPU for the transfers");
-  command->add_option("--peer-gpu", flags->peer_gpu, "GPU of the other end");
+  command->add_option("--remote-gpu", flags->remote_gpu, "GPU of the other end");
   command->add_option("--snapshot", flags->snapshot, "Look at a recorded machine instead of this one")
       ->type_name("FOLDER");
   command

@@ -57,7 +57,7 @@ int run(int argc, char** argv) {
   cli::Action chosen;
   cli::add_serve(app, chosen, invocation);
   cli::add_measure_commands(app, chosen, invocation);
-  cli::add_peer(app, chosen, invocation);
+  cli::add_p2p(app, chosen, invocation);
   cli::add_registration(app, chosen, invocation);
   cli::add_doctor(app, chosen, invocation);
   cli::add_topology(app, chosen, invocation);

@@ -79,7 +79,7 @@ std::exception_ptr shortfall(const ResultDocument& document, const benchmarks::D
 
 FabricRequest fabric_request(const benchmarks::MeasureOptions& options) {
   return {.fabric = options.fabric,
-          .devices = {options.device, options.peer_device},
+          .devices = {options.device, options.remote_device},
           .uses_verbs = std::any_of(options.paths.begin(), options.paths.end(), uses_verbs)};
 }
 
@@ -95,9 +95,19 @@ std::string table_note(const benchmarks::Discovery& found, bool loopback) {
         to_string(found.fabric.kind)));
   add(found.memory_note);
   add(found.device_note);
-  if (loopback && found.memory != MemoryKind::host && found.gpu == found.peer_gpu)
+  if (loopback && found.memory != MemoryKind::host && found.gpu == found.remote_gpu)
     add("both ends on one GPU: no place to measure staged latency");
   return note;
+}
+
+// A path that one of several pairs cannot take is left out of all: what is compared is the same path on each.
+void keep_common_paths(std::vector<benchmarks::PlacedPair>& pairs) {
+  for (const benchmarks::PlacedPair& pair : pairs)
+    for (const SkippedPath& skipped : pair.discovery.skipped)
+      for (benchmarks::PlacedPair& other : pairs)
+        if (std::erase(other.discovery.paths, skipped.path) > 0)
+          other.discovery.skipped.push_back(
+              {skipped.path, fmt::format("{}: {}", pair.discovery.device, skipped.reason)});
 }
 
 int measure(const Command& command, const MeasureFlags& flags, const Invocation& invocation) {
@@ -128,15 +138,26 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
     reason = reason.empty() ? no_softverbs : reason + "; " + no_softverbs;
   }
   document.ranks = {std::move(here), session.remote()};
-  const benchmarks::Discovery found = benchmarks::discover(session, document.ranks.front(), options);
+  const std::vector<benchmarks::MeasureOptions> by_pair =
+      benchmarks::options_by_pair(document.ranks.front(), document.ranks.back(), options);
+  std::vector<std::unique_ptr<Session>> joined;  // one for each further pair, so that all can run at once
+  for (std::size_t i = 1; i < by_pair.size(); ++i)
+    joined.push_back(std::make_unique<Session>(connect_options(flags, responder)));
+  std::vector<benchmarks::PlacedPair> pairs;
+  for (std::size_t i = 0; i < by_pair.size(); ++i) {
+    Session& own = i == 0 ? session : *joined[i - 1];
+    pairs.push_back({&own, benchmarks::discover(own, document.ranks.front(), by_pair[i])});
+  }
+  keep_common_paths(pairs);
+  const benchmarks::Discovery& found = pairs.front().discovery;
   document.fabric = found.fabric;
   document.skipped = found.skipped;
   document.load_skipped = found.load_skipped;
 
-  benchmarks::CampaignOutcome outcome;
+  std::exception_ptr failure;
   {
     const ProgressLine progress;
-    outcome = benchmarks::run_campaign(session, benchmarks::plan_points(options, found), options, found,
+    failure = benchmarks::run_campaign(benchmarks::plan_points(options, pairs),
                                        {.benchmark_flags = benchmark_flags,
                                         .time_budget_s = options.time_budget_s,
                                         .progress = std::ref(progress)},
@@ -151,7 +172,7 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
         .note = table_note(found, flags.loopback)};
     return command.suites.size() > 1 ? comparison_table(document, shown) : suite_table(document, shown);
   };
-  hand_over(document, files, table, outcome.failure ? outcome.failure : shortfall(document, found, options));
+  hand_over(document, files, table, failure ? failure : shortfall(document, found, options));
   // A run that its time budget has cut short did what it was told, if it measured anything; the result says
   // that it is incomplete.
   return static_cast<int>(ExitStatus::done);

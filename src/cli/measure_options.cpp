@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/case_fields.hpp"
 #include "cli/common_flags.hpp"
@@ -162,15 +163,30 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
                   "RDMA device of this end (default: hardware first, nearest to a GPU, fastest)")
       ->group(where);
   command
-      .add_option("--peer-device", options.peer_device, "RDMA device of the other end (default: likewise)")
+      .add_option("--remote-device", options.remote_device,
+                  "RDMA device of the other end (default: likewise)")
       ->group(where);
   command.add_option("--gpu", options.gpu, "GPU of this end (default: nearest to its RDMA device)")
       ->group(where);
   command
-      .add_option("--peer-gpu", options.peer_gpu,
+      .add_option("--remote-gpu", options.remote_gpu,
                   "GPU of the other end (default: likewise; with --loopback another one than this end's)")
       ->group(where);
 
+  const auto pair_list = [&](const char* flag, std::vector<std::string>& into, const char* help) {
+    command.add_option(flag, into, help)
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("LIST")
+        ->group(where);
+  };
+  pair_list("--pairs", flags.pairs,
+            "Several pairs of RDMA device and GPU of this end, mlx5_0:gpu0,mlx5_1:gpu1, or auto: every GPU "
+            "with its "
+            "nearest device; measured alone, then all at once");
+  pair_list("--remote-pairs", flags.remote_pairs,
+            "The pairs of the other end, one for each (default: auto there; with named --pairs, of the same "
+            "names)");
   command
       .add_option("--bind", flags.bind,
                   "Cores of both ends, of " + name_list<BindBy>() + "; auto: next to RDMA device and GPU")
@@ -184,7 +200,8 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
   command
       .add_option("--gid-index", options.gid_index, "Index of this end's GID (default: RoCE v2 IPv4 first)")
       ->group(wire);
-  command.add_option("--peer-gid-index", options.peer_gid_index, "GID of the other end (default: likewise)")
+  command
+      .add_option("--remote-gid-index", options.remote_gid_index, "GID of the other end (default: likewise)")
       ->group(wire);
   command
       .add_option("--mtu", verbs.path_mtu,
@@ -227,6 +244,46 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
       "--benchmark_filter=gdr …");
 }
 
+namespace {
+
+// "mlx5_0:gpu0"
+benchmarks::PairOption read_pair(const char* flag, const std::string& text) {
+  const auto colon = text.rfind(':');
+  int gpu = -1;
+  if (colon != std::string::npos && colon > 0) {
+    const std::string number = text.substr(colon + (text.compare(colon + 1, 3, "gpu") == 0 ? 4 : 1));
+    const char* const end = number.data() + number.size();
+    if (const auto [rest, fault] = std::from_chars(number.data(), end, gpu);
+        fault != std::errc{} || rest != end)
+      gpu = -1;
+  }
+  if (gpu < 0 || gpu > max_gpu)
+    throw UsageError(fmt::format("{} '{}': not a pair; give RDMA device and GPU, mlx5_0:gpu0", flag, text));
+  return {.device = text.substr(0, colon), .gpu = gpu};
+}
+
+void read_pairs(const MeasureFlags& flags, benchmarks::MeasureOptions& options) {
+  options.all_pairs = flags.pairs == std::vector<std::string>{"auto"};
+  if (!options.all_pairs)
+    for (const std::string& text : flags.pairs) options.pairs.push_back(read_pair("--pairs", text));
+  if (flags.remote_pairs != std::vector<std::string>{"auto"})
+    for (const std::string& text : flags.remote_pairs)
+      options.remote_pairs.push_back(read_pair("--remote-pairs", text));
+  if (flags.pairs.empty()) {
+    if (!flags.remote_pairs.empty()) throw UsageError("--remote-pairs: give --pairs, too");
+    return;
+  }
+  if (!options.device.empty() || !options.remote_device.empty() || options.gpu || options.remote_gpu)
+    throw UsageError(
+        "--pairs chooses RDMA devices and GPUs: drop --device, --remote-device, --gpu and --remote-gpu");
+  if (!options.all_pairs && !options.remote_pairs.empty() &&
+      options.remote_pairs.size() != options.pairs.size())
+    throw UsageError(fmt::format("--pairs has {} pairs and --remote-pairs {}: give one for each",
+                                 options.pairs.size(), options.remote_pairs.size()));
+}
+
+}  // namespace
+
 benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   benchmarks::MeasureOptions options = flags.options;
   options.paths = read_names<Path>(flags.paths, options.paths);
@@ -241,6 +298,7 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   if (flags.sizes) options.sizes = parse_sizes(*flags.sizes);
   if (flags.memory) options.memory = from_name<MemoryKind>(*flags.memory);
   options.fabric = read_fabric(flags.fabric);
+  read_pairs(flags, options);
   options.loopback = flags.loopback;
   options.bind = from_name<BindBy>(flags.bind);
   options.staging.variant = from_name<Staging>(flags.staging);
@@ -266,7 +324,7 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   check_range("--footprint", options.footprint_bytes, 0, max_bytes);
   check_range("--inline", options.verbs.inline_bytes, 0, max_inline_bytes);
   check_gid_index("--gid-index", options.gid_index);
-  check_gid_index("--peer-gid-index", options.peer_gid_index);
+  check_gid_index("--remote-gid-index", options.remote_gid_index);
   options.verbs.connect = from_name<ConnectBy>(flags.connect);
   options.verbs.registration = from_name<RegisterBy>(flags.registration);
   options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;

@@ -19,6 +19,7 @@ struct MeasureFlags {
   std::string out, samples;
 
   std::vector<std::string> paths, required, ops, directions, completions, loads;
+  std::vector<std::string> pairs, remote_pairs;
   std::optional<std::string> sizes, memory, footprint,
       chunk;  ///< given but empty is a fault, not the default
   std::string fabric = "auto", staging = "auto", engine = "auto", connect = "control", registration = "auto",

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "benchmarks/campaign.hpp"
 #include "benchmarks/device_choice.hpp"
 #include "benchmarks/registration.hpp"
 #include "cli/commands.hpp"
@@ -84,11 +85,11 @@ int registration(const RegistrationFlags& flags, const Invocation& invocation) {
   std::exception_ptr failure;
   {
     const ProgressLine progress;
-    failure = benchmarks::run_local(benchmarks::registration_cases(options),
-                                    {.benchmark_flags = benchmark_flags,
-                                     .time_budget_s = flags.time_budget_s,
-                                     .progress = std::ref(progress)},
-                                    document);
+    failure = benchmarks::run_campaign(benchmarks::local_points(benchmarks::registration_cases(options)),
+                                       {.benchmark_flags = benchmark_flags,
+                                        .time_budget_s = flags.time_budget_s,
+                                        .progress = std::ref(progress)},
+                                       document);
   }
   if (!failure && wants_list(benchmark_flags)) return end_list();
   document.local_crossovers = benchmarks::registration_crossovers(document.local);

@@ -42,7 +42,7 @@ constexpr Cause causes[] = {
      "The link runs slower than that of another NIC of the same model here. It may be meant so.", ""},
     {"mixed_link_layers", Verdict::info,
      "Active ports here are of both link layers, Ethernet and InfiniBand: name the device (--device, "
-     "--peer-device), so that both ends take the same kind.",
+     "--remote-device), so that both ends take the same kind.",
      ""},
     {"state_unreadable", Verdict::unknown, "The state of the port cannot be read.",
      "ibv_devinfo -d <device>; run the doctor where /sys is mounted whole"},

@@ -29,7 +29,7 @@ constexpr Cause causes[] = {
      ""},
     {"two_devices", Verdict::warn,
      "There are several soft-RoCE devices in one network namespace; they cannot reach each other.",
-     "use one of them looped back to itself (gdrbench compare --loopback --device {} --peer-device {}), or "
+     "use one of them looped back to itself (gdrbench compare --loopback --device {} --remote-device {}), or "
      "two machines: scripts/softroce-vm --nodes 2"},
     {"small_mtu", Verdict::info,
      "The path MTU of soft-RoCE is the largest power of two, 256 to 4096, up to the netdev's MTU less 80 "

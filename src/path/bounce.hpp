@@ -79,12 +79,12 @@ inline BounceLayout bounce_layout(const Case& c) {
   const auto slots =
       c.staging.slots != 0
           ? c.staging.slots
-          : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fit, 1, std::max(c.depth, 16U)));
+          : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fit, 1, std::max(queue_depth(c), 16U)));
   layout.incoming_slots = pipelined ? std::max(slots, 2U) : slots;
   layout.outgoing_slots =
       pipelined ? layout.incoming_slots : 1;  // plain: copy, send, and only then copy again
   layout.receives_data = c.op == Op::send;
-  if (c.op == Op::read) layout.control_slots += c.depth + layout.outgoing_slots;
+  if (c.op == Op::read) layout.control_slots += queue_depth(c) + layout.outgoing_slots;
   return layout;
 }
 

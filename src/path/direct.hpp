@@ -26,7 +26,7 @@ class Direct {
   static wire::WireLimits wire_limits(const Case& c) {
     // 8 MiB is the smallest largest-message of the fabrics seen (rxe).
     const std::uint64_t segments = std::min<std::uint64_t>((c.size_bytes + (8 << 20) - 1) >> 23, 16);
-    const auto depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(c.depth * segments, 4096));
+    const auto depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(queue_depth(c) * segments, 4096));
     return {.lanes = c.queue_pairs,
             .send_depth = depth + 4,  // room for the tokens
             .receive_depth = 2 * depth + 4,
@@ -42,7 +42,8 @@ class Direct {
     incoming_ = register_payload(incoming);
     segment_bytes_ = std::min<std::uint64_t>(wire.max_message(), layout_.size);
     segments_ = (layout_.size + segment_bytes_ - 1) / segment_bytes_;
-    depth_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(limits_.send_depth - 4, c.depth * segments_));
+    depth_ = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(limits_.send_depth - 4, queue_depth(c) * segments_));
     // Every completion costs the NIC and the CPU something; a read's is what a ping-pong's arrival is.
     signal_every_ = segments_ > 1 || op_ == Op::read ? 1 : std::max<std::uint32_t>(1, depth_ / 4);
     on_gpu_ =

@@ -58,6 +58,12 @@ inline Layout layout_of(const Case& c) {
   return layout;
 }
 
+/// Requests that a queue has to hold: of a ping-pong more than the one message that is in flight.
+constexpr std::uint32_t queue_depth(const Case& c) {
+  constexpr std::uint32_t ping_pong_depth = 16;
+  return times_messages(c.suite) ? std::max(c.depth, ping_pong_depth) : c.depth;
+}
+
 /// A plain write raises no completion at its target: where each message is timed by completions, that of a
 /// direct path is found by polling its last byte.
 constexpr bool polls_for_writes(const Case& c) {

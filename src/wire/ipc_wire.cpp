@@ -124,7 +124,7 @@ void IpcWire::connect(const json& peer_offer, std::vector<Socket> sockets) {
   if (other < 0)
     throw Unavailable(fmt::format(
         "the peer's {} is not visible to this process, which could therefore not copy to it; give "
-        "both ends all GPUs (CUDA_VISIBLE_DEVICES, container) and choose by --gpu and --peer-gpu",
+        "both ends all GPUs (CUDA_VISIBLE_DEVICES, container) and choose by --gpu and --remote-gpu",
         peer_uuid_));
   link_ = cuda::peer_link(gpu_, other);
   if (!link_->can_access)

@@ -59,7 +59,7 @@ class WithoutTheLibrary(FabricCase):
     def test_it_is_not_looked_for_where_nothing_would_run_on_it(self):
         self.assert_ends(self.latency("--fabric", "softverbs", "--paths", "tcp,tcp_wire"), DONE)
         for flags in (["--fabric", "hardware"], ["--fabric", "soft-roce"], ["--device", "mlx5_0"],
-                      ["--peer-device", "mlx5_0"], ["--fabric", "hardware", "--device", "softverbs0"]):
+                      ["--remote-device", "mlx5_0"], ["--fabric", "hardware", "--device", "softverbs0"]):
             with self.subTest(flags):
                 self.assertNotIn("softverbs,", self.assert_skipped(self.latency(*flags), "no (usable )?RDMA device"))
 

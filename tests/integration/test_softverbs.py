@@ -69,9 +69,9 @@ class Softverbs(MidRun, TestCase):
 
     def test_a_setting_that_the_device_cannot_meet_is_refused_with_the_reason(self):
         for flags, text in ((["--device", "nosuch"], r"named 'nosuch'; there: softverbs0 \(softverbs\)"),
-                            (["--peer-device", "nosuch"], r"named 'nosuch'; there: softverbs0 \(softverbs\)"),
+                            (["--remote-device", "nosuch"], r"named 'nosuch'; there: softverbs0 \(softverbs\)"),
                             (["--gid-index", "9999"], "initiator: slot 9999 of the GID table of softverbs0"),
-                            (["--peer-gid-index", "9999"], r"127\.0\.0\.1:\d+: slot 9999 of the GID table")):
+                            (["--remote-gid-index", "9999"], r"127\.0\.0\.1:\d+: slot 9999 of the GID table")):
             with self.subTest(flags):
                 self.assert_ends(self.run_program("latency", "--loopback", *FABRIC, "--paths", "gdr", *flags, *QUICK),
                                  UNAVAILABLE, text)

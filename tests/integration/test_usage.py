@@ -67,8 +67,8 @@ class Usage(TestCase):
 
     def test_a_gpu_that_is_not_there_is_named(self):
         self.refuse("latency", "--loopback", "--gpu", "-1", names=["--gpu -1", "numbered from 0"])
-        outcome = self.run_program("latency", "--loopback", "--paths", "tcp", "--peer-gpu", "1000")
-        self.assert_ends(outcome, UNAVAILABLE, "--peer-gpu 1000")
+        outcome = self.run_program("latency", "--loopback", "--paths", "tcp", "--remote-gpu", "1000")
+        self.assert_ends(outcome, UNAVAILABLE, "--remote-gpu 1000")
 
     def test_bounce_memory_beyond_reason_is_refused_with_its_size(self):
         outcome = self.run_program("bandwidth", "--loopback", "--paths", "tcp", "--sizes", "16M", "--queue-pairs", "64",
@@ -91,7 +91,7 @@ class Usage(TestCase):
                 (["latency", "--loopback", "--out", ""], ["--out", "value is empty"]),
                 (["latency", "--loopback", "--inline", "65537"], ["--inline 65537", "0 … 65536"]),
                 (["latency", "--loopback", "--gid-index", "-1"], ["--gid-index -1", "0 … 65535"]),
-                (["latency", "--loopback", "--peer-gid-index", "65536"], ["--peer-gid-index 65536", "0 … 65535"]),
+                (["latency", "--loopback", "--remote-gid-index", "65536"], ["--remote-gid-index 65536", "0 … 65535"]),
                 (["bandwidth", "--loopback", "--footprint", "17T"], ["--footprint", "outside 0 … 17592186044416"]),
                 (["latency", "127.0.0.1", "--port", "65536"], ["65536", "1 to 65535"]),
                 (["latency", "127.0.0.1", "--port", "0"], ["--port 0", "1 to 65535"]),
@@ -114,7 +114,7 @@ class Usage(TestCase):
                 self.refuse("latency", address, names=names)
 
     def test_an_empty_name_as_an_unset_variable_gives_is_refused(self):
-        for arguments in (["latency", "--loopback", "--device"], ["latency", "--loopback", "--peer-device"],
+        for arguments in (["latency", "--loopback", "--device"], ["latency", "--loopback", "--remote-device"],
                           ["latency", "127.0.0.1", "--key-file"], ["serve", "--port", "0", "--key-file"],
                           ["registration", "--device"], ["doctor", "--device"], ["topology", "--xml"],
                           ["topology", "--picture"], ["latency", "--loopback", "--samples"]):
@@ -124,12 +124,12 @@ class Usage(TestCase):
 
     def test_an_empty_value_of_any_flag_is_refused_by_the_flag(self):
         for command, flags in {
-                ("bandwidth", "--loopback"): ("--tcp-threads", "--gpu", "--peer-gpu", "--gid-index", "--mtu",
+                ("bandwidth", "--loopback"): ("--tcp-threads", "--gpu", "--remote-gpu", "--gid-index", "--mtu",
                                               "--timeout", "--inline", "--staging-depth", "--depth", "--time-budget", "--paths",
                                               "--require", "--sizes", "--fabric", "--footprint"),
                 ("latency", "127.0.0.1"): ("--port",),
                 ("serve",): ("--port", "--max-queue-pairs", "--max-memory", "--bind"),
-                ("registration",): ("--gpu",), ("peer",): ("--peer-gpu",), ("doctor",): ("--port", "--gpu", "--check")
+                ("registration",): ("--gpu",), ("peer",): ("--remote-gpu",), ("doctor",): ("--port", "--gpu", "--check")
         }.items():
             for flag in flags:
                 with self.subTest(command=command, flag=flag):

@@ -18,10 +18,10 @@ class Faults(MidRun, TestCase):
         no_device, no_gid = r"no usable RDMA device {}; there: rxe0 \(soft-roce\)", "slot 99 of the GID table of rxe0"
         for flags, status, text in [
                 (["--device", "nosuch"], UNAVAILABLE, no_device.format("named 'nosuch'")),
-                (["--peer-device", "nosuch"], UNAVAILABLE, no_device.format("named 'nosuch'")),
+                (["--remote-device", "nosuch"], UNAVAILABLE, no_device.format("named 'nosuch'")),
                 (["--fabric", "hardware"], UNAVAILABLE, no_device.format("of fabric hardware")),
                 (["--gid-index", "99"], UNAVAILABLE, "initiator: " + no_gid),
-                (["--peer-gid-index", "99"], UNAVAILABLE, r"127\.0\.0\.1:\d+: " + no_gid),
+                (["--remote-gid-index", "99"], UNAVAILABLE, r"127\.0\.0\.1:\d+: " + no_gid),
                 (["--mtu", "8192"], USAGE, r"\b8192 is (none|not) .*4096")]:
             with self.subTest(flags):
                 outcome = self.run_program("latency", "--loopback", *only("gdr"), *flags, "--sizes", 8, *QUICK)

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "benchmarks/gpu_choice.hpp"
 
 namespace gdrbench::benchmarks {
 namespace {
@@ -9,43 +8,43 @@ using nlohmann::json;
 using enum topology::PciDistance;
 using Distances = std::vector<topology::PciDistance>;
 
-void expect(const GpuQuestion& question, int gpu, int peer_gpu) {
+void expect(const GpuQuestion& question, int gpu, int remote_gpu) {
   const GpuChoice choice = choose_gpus(question);
   EXPECT_EQ(choice.gpu, gpu);
-  EXPECT_EQ(choice.peer_gpu, peer_gpu);
+  EXPECT_EQ(choice.remote_gpu, remote_gpu);
 }
 
 TEST(GpuChoice, takes_the_nearest_of_each_end) {
-  expect({.here = {sys, phb, pix, pxb}, .there = {node, sys}, .asked = {}, .peer_asked = {}}, 2, 0);
+  expect({.here = {sys, phb, pix, pxb}, .there = {node, sys}, .asked = {}, .remote_asked = {}}, 2, 0);
 }
 
 TEST(GpuChoice, takes_the_lowest_of_equals) {
-  expect({.here = {sys, pix, pix}, .there = {unknown, unknown}, .asked = {}, .peer_asked = {}}, 1, 0);
+  expect({.here = {sys, pix, pix}, .there = {unknown, unknown}, .asked = {}, .remote_asked = {}}, 1, 0);
 }
 
 TEST(GpuChoice, prefers_any_known_distance_to_an_unknown_one) {
-  expect({.here = {unknown, sys}, .there = {unknown}, .asked = {}, .peer_asked = {}}, 1, 0);
+  expect({.here = {unknown, sys}, .there = {unknown}, .asked = {}, .remote_asked = {}}, 1, 0);
 }
 
 TEST(GpuChoice, takes_two_gpus_of_one_node) {
   const Distances both = {pix, pix, sys};
-  expect({.here = both, .there = both, .asked = {}, .peer_asked = {}, .one_node = true}, 0, 1);
-  expect({.here = {sys, pix}, .there = {sys, pix}, .asked = {}, .peer_asked = {}, .one_node = true}, 1, 0);
+  expect({.here = both, .there = both, .asked = {}, .remote_asked = {}, .one_node = true}, 0, 1);
+  expect({.here = {sys, pix}, .there = {sys, pix}, .asked = {}, .remote_asked = {}, .one_node = true}, 1, 0);
 }
 
 TEST(GpuChoice, avoids_the_gpu_that_was_asked_for_at_the_other_end) {
   const Distances both = {pix, sys, node};
-  expect({.here = both, .there = both, .asked = {}, .peer_asked = 0, .one_node = true}, 2, 0);
-  expect({.here = both, .there = both, .asked = 1, .peer_asked = {}, .one_node = true}, 1, 0);
+  expect({.here = both, .there = both, .asked = {}, .remote_asked = 0, .one_node = true}, 2, 0);
+  expect({.here = both, .there = both, .asked = 1, .remote_asked = {}, .one_node = true}, 1, 0);
 }
 
 TEST(GpuChoice, takes_what_was_asked_for_even_where_both_are_the_same) {
-  expect({.here = {pix, sys}, .there = {pix, sys}, .asked = 1, .peer_asked = 1, .one_node = true}, 1, 1);
+  expect({.here = {pix, sys}, .there = {pix, sys}, .asked = 1, .remote_asked = 1, .one_node = true}, 1, 1);
 }
 
 TEST(GpuChoice, takes_the_only_gpu_for_both_ends_and_0_without_any) {
-  expect({.here = {pix}, .there = {pix}, .asked = {}, .peer_asked = {}, .one_node = true}, 0, 0);
-  expect({.here = {}, .there = {}, .asked = {}, .peer_asked = {}, .one_node = true}, 0, 0);
+  expect({.here = {pix}, .there = {pix}, .asked = {}, .remote_asked = {}, .one_node = true}, 0, 0);
+  expect({.here = {}, .there = {}, .asked = {}, .remote_asked = {}, .one_node = true}, 0, 0);
 }
 
 TEST(GpuDistances, are_those_of_the_chosen_device) {

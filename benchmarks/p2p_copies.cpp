@@ -1,4 +1,4 @@
-#include "benchmarks/peer_copies.hpp"
+#include "benchmarks/p2p_copies.hpp"
 
 #include <fmt/format.h>
 
@@ -14,10 +14,10 @@ namespace gdrbench::benchmarks {
 namespace {
 
 struct Pair {
-  Pair(const PeerCopyOptions& options, std::uint64_t size)
+  Pair(const P2pCopyOptions& options, std::uint64_t size)
       : source({.kind = MemoryKind::cuda, .length = size, .gpu = options.gpu}),
-        target({.kind = MemoryKind::cuda, .length = size, .gpu = options.peer_gpu}),
-        copy(options.gpu, options.peer_gpu) {}
+        target({.kind = MemoryKind::cuda, .length = size, .gpu = options.remote_gpu}),
+        copy(options.gpu, options.remote_gpu) {}
   Buffer source, target;
   cuda::PeerCopy copy;
 };
@@ -48,24 +48,24 @@ LocalRun measure(Pair& pair, std::uint64_t iterations, bool single) {
 
 }  // namespace
 
-std::vector<LocalCase> peer_copy_cases(const PeerCopyOptions& options) {
+std::vector<LocalCase> p2p_copy_cases(const P2pCopyOptions& options) {
   std::vector<std::uint64_t> sizes = options.sizes;
   if (sizes.empty()) sizes = {8, 4096, 65536, 1 << 20, 8 << 20, 64 << 20};
-  const std::string link = cuda::peer_link(options.gpu, options.peer_gpu).kind;
+  const std::string link = cuda::peer_link(options.gpu, options.remote_gpu).kind;
   std::vector<LocalCase> cases;
   for (const bool single : {true, false})
     for (const std::uint64_t size : sizes) {
       const std::string how = single ? "single" : "back to back";
-      LocalResult result{.suite = "peer",
+      LocalResult result{.suite = "p2p",
                          .what = "cudaMemcpyPeerAsync",
                          .labels = {},
                          .size_bytes = size,
                          .moves_data = true,
                          .repetitions = {}};
       result.labels = {
-          {"how", how}, {"link", link}, {"gpus", fmt::format("{}-{}", options.gpu, options.peer_gpu)}};
+          {"how", how}, {"link", link}, {"gpus", fmt::format("{}-{}", options.gpu, options.remote_gpu)}};
       cases.push_back(
-          {.name = fmt::format("peer/cudaMemcpyPeerAsync/{}/{}", single ? "single" : "back_to_back", size),
+          {.name = fmt::format("p2p/cudaMemcpyPeerAsync/{}/{}", single ? "single" : "back_to_back", size),
            .skipped_as = "cudaMemcpyPeerAsync",
            .results = {std::move(result)},
            .prepare = [options, size, single]() -> LocalMeasure {

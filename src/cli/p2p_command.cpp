@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <iterator>
 #include <memory>
 #include <optional>
 
 #include "benchmarks/campaign.hpp"
-#include "benchmarks/peer_copies.hpp"
+#include "benchmarks/p2p_copies.hpp"
+#include "benchmarks/plan.hpp"
 #include "cli/commands.hpp"
 #include "cli/common_flags.hpp"
 #include "cli/fabric.hpp"
@@ -18,12 +20,12 @@
 namespace gdrbench::cli {
 namespace {
 
-struct PeerFlags : LocalFlags {
-  std::optional<int> peer_gpu;
+struct P2pFlags : LocalFlags {
+  std::optional<int> remote_gpu;
 };
 
 // One operation each: the latency of a write into GPU memory cannot be seen by a CPU, that of a read can.
-benchmarks::MeasureOptions options_of(const PeerFlags& flags, Suite suite) {
+benchmarks::MeasureOptions options_of(const P2pFlags& flags, Suite suite) {
   benchmarks::MeasureOptions options;
   options.suites = {suite};
   options.paths = {Path::p2p, Path::gdr, Path::rdma, Path::tcp};
@@ -37,13 +39,13 @@ benchmarks::MeasureOptions options_of(const PeerFlags& flags, Suite suite) {
   return options;
 }
 
-int default_peer(int gpu, int count) {
+int default_remote_gpu(int gpu, int count) {
   return count > 1 ? (gpu + 1) % count : gpu;
 }
 
-std::string note_of(const ResultDocument& document, int gpu, int peer_gpu, int count) {
+std::string note_of(const ResultDocument& document, int gpu, int remote_gpu, int count) {
   std::string note;
-  if (gpu == peer_gpu)
+  if (gpu == remote_gpu)
     note = count == 1 ? "one GPU: device-local copies stand in for GPU to GPU"
                       : "both ends on one GPU: device-local copies stand in for GPU to GPU";
   if (is_functional(document.fabric.kind))
@@ -52,7 +54,7 @@ std::string note_of(const ResultDocument& document, int gpu, int peer_gpu, int c
   return note;
 }
 
-int peer(const PeerFlags& flags, const Invocation& invocation) {
+int p2p(const P2pFlags& flags, const Invocation& invocation) {
   benchmarks::MeasureOptions latency = options_of(flags, Suite::latency);
   benchmarks::MeasureOptions bandwidth = options_of(flags, Suite::bandwidth);
   provide_fabric({.fabric = latency.fabric, .devices = {}}, invocation.argv);
@@ -65,9 +67,9 @@ int peer(const PeerFlags& flags, const Invocation& invocation) {
   const GpuSummary summary = gpu_summary(flags.gpu);
   if (!summary.unavailable.empty())
     throw Unavailable(
-        fmt::format("gdrbench peer measures between the GPUs of this node: {}", summary.unavailable));
-  const int peer_gpu = flags.peer_gpu.value_or(default_peer(flags.gpu, summary.count));
-  latency.peer_gpu = bandwidth.peer_gpu = peer_gpu;
+        fmt::format("gdrbench p2p measures between the GPUs of this node: {}", summary.unavailable));
+  const int remote_gpu = flags.remote_gpu.value_or(default_remote_gpu(flags.gpu, summary.count));
+  latency.remote_gpu = bandwidth.remote_gpu = remote_gpu;
 
   ConnectOptions connect;
   connect.port = responder.port();
@@ -79,23 +81,22 @@ int peer(const PeerFlags& flags, const Invocation& invocation) {
   const benchmarks::Discovery found = benchmarks::discover(session, document.ranks.front(), latency);
   document.fabric = found.fabric;
   document.skipped = found.skipped;
-  std::vector<benchmarks::Point> points = benchmarks::plan_points(latency, found);
-  for (benchmarks::Point& point : benchmarks::plan_points(bandwidth, found))
-    points.push_back(std::move(point));
-
-  // A tenth of the time goes to the copies within this process.
+  const std::vector<benchmarks::PlacedPair> pair = {{&session, found}};
+  std::vector<benchmarks::Point> points = benchmarks::plan_points(latency, pair);
+  const auto add = [&](std::vector<benchmarks::Point> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(points));
+  };
+  add(benchmarks::plan_points(bandwidth, pair));
+  add(benchmarks::local_points(
+      benchmarks::p2p_copy_cases({.gpu = flags.gpu, .remote_gpu = remote_gpu, .sizes = latency.sizes})));
   std::exception_ptr failure;
   {
     const ProgressLine progress;
-    benchmarks::CampaignOptions campaign{.benchmark_flags = benchmark_flags,
-                                         .time_budget_s = 0.9 * flags.time_budget_s,
-                                         .progress = std::ref(progress)};
-    failure = benchmarks::run_campaign(session, points, latency, found, campaign, document).failure;
-    campaign.time_budget_s = 0.1 * flags.time_budget_s;
-    if (!failure)
-      failure = benchmarks::run_local(
-          benchmarks::peer_copy_cases({.gpu = flags.gpu, .peer_gpu = peer_gpu, .sizes = latency.sizes}),
-          campaign, document);
+    failure = benchmarks::run_campaign(std::move(points),
+                                       {.benchmark_flags = benchmark_flags,
+                                        .time_budget_s = flags.time_budget_s,
+                                        .progress = std::ref(progress)},
+                                       document);
   }
   if (!failure && wants_list(benchmark_flags)) return end_list();
   if (!failure && document.cases.empty() && !document.skipped.empty())
@@ -103,10 +104,10 @@ int peer(const PeerFlags& flags, const Invocation& invocation) {
   if (!failure && document.cases.empty() && document.local.empty() && !document.complete)
     failure = nothing_measured(document);
   const auto table = [&](const std::string& kept) {
-    const TableOptions shown{.title = fmt::format("gdrbench peer, GPU {} to GPU {}", flags.gpu, peer_gpu),
+    const TableOptions shown{.title = fmt::format("gdrbench p2p, GPU {} to GPU {}", flags.gpu, remote_gpu),
                              .remote = "",
                              .result_file = kept,
-                             .note = note_of(document, flags.gpu, peer_gpu, summary.count)};
+                             .note = note_of(document, flags.gpu, remote_gpu, summary.count)};
     return comparison_table(document, shown) + local_blocks(document);
   };
   hand_over(document, files, table, failure);
@@ -115,13 +116,13 @@ int peer(const PeerFlags& flags, const Invocation& invocation) {
 
 }  // namespace
 
-void add_peer(CLI::App& app, Action& chosen, const Invocation& invocation) {
-  auto flags = std::make_shared<PeerFlags>();
+void add_p2p(CLI::App& app, Action& chosen, const Invocation& invocation) {
+  auto flags = std::make_shared<P2pFlags>();
   CLI::App* command = app.add_subcommand(
-      "peer", "GPU to GPU within this node: straight (NVLink, PCIe), through the NIC, and through TCP");
+      "p2p", "GPU to GPU within this node: straight (NVLink, PCIe), through the NIC, and through TCP");
   add_local_flags(*command, *flags, "GPU of the initiator", "Message sizes: 8,4k,1M or 8:64M:x2");
-  command->add_option("--peer-gpu", flags->peer_gpu, "GPU of the responder (default: the next one)");
-  command->callback([=, &chosen] { chosen = [=] { return peer(*flags, invocation); }; });
+  command->add_option("--remote-gpu", flags->remote_gpu, "GPU of the responder (default: the next one)");
+  command->callback([=, &chosen] { chosen = [=] { return p2p(*flags, invocation); }; });
 }
 
 }  // namespace gdrbench::cli
