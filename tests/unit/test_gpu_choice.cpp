@@ -50,10 +50,10 @@ TEST(GpuChoice, takes_the_only_gpu_for_both_ends_and_0_without_any) {
 
 TEST(GpuDistances, are_those_of_the_chosen_device) {
   const json node = {{"gpus", {{{"index", 0}}, {{"index", 1}}}},
-                    {"rdma",
-                     {{"devices",
-                       {{{"name", "mlx5_0"}, {"gpu_distances", {"PIX", "SYS"}}},
-                        {{"name", "mlx5_1"}, {"gpu_distances", {"SYS", "PXB"}}}}}}}};
+                     {"rdma",
+                      {{"devices",
+                        {{{"name", "mlx5_0"}, {"gpu_distances", {"PIX", "SYS"}}},
+                         {{"name", "mlx5_1"}, {"gpu_distances", {"SYS", "PXB"}}}}}}}};
   EXPECT_EQ(gpu_distances(node, "mlx5_1"), (Distances{sys, pxb}));
   EXPECT_EQ(gpu_distances(node, "mlx5_2"), (Distances{unknown, unknown}));
   EXPECT_EQ(gpu_distances(node, ""), (Distances{unknown, unknown}));
