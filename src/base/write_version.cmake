@@ -1,4 +1,4 @@
-# Writes version.cpp. Takes PROJECT_VERSION, SOURCE_DIR, TEMPLATE and OUTPUT.
+# Writes version.cpp, whose template lacks only the commit by now. Takes SOURCE_DIR, TEMPLATE and OUTPUT.
 set(GDRBENCH_COMMIT unknown)
 find_program(GIT git)
 if(GIT)

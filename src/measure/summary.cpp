@@ -1,7 +1,7 @@
 #include "measure/summary.hpp"
 
 #include <algorithm>
-#include <array>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
 
@@ -40,14 +40,7 @@ double median(std::vector<double> values) {
 }
 
 double student_t_975(std::size_t degrees_of_freedom) {
-  constexpr std::array<double, 30> table = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
-                                            2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-                                            2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
-                                            2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
-  if (degrees_of_freedom <= table.size()) return table[std::max<std::size_t>(degrees_of_freedom, 1) - 1];
-  constexpr double z = 1.959964;  // 0.975 quantile of the normal distribution
-  const auto df = static_cast<double>(degrees_of_freedom);
-  return z + (z * z * z + z) / (4 * df) + (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * df * df);
+  return boost::math::quantile(boost::math::students_t(static_cast<double>(degrees_of_freedom)), 0.975);
 }
 
 std::optional<RatioEstimate> paired_ratio(std::span<const double> a, std::span<const double> b) {

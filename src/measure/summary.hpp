@@ -34,8 +34,7 @@ struct RatioEstimate {
 /// distribution with n − 1 degrees of freedom. None without any usable pair.
 std::optional<RatioEstimate> paired_ratio(std::span<const double> a, std::span<const double> b);
 
-/// 0.975 quantile of Student's t: to three decimals up to 30 degrees of freedom, above that by the expansion
-/// of Abramowitz and Stegun 26.7.5. `degrees_of_freedom` is at least 1.
+/// 0.975 quantile of Student's t distribution; `degrees_of_freedom` is at least 1.
 double student_t_975(std::size_t degrees_of_freedom);
 
 }  // namespace gdrbench::measure

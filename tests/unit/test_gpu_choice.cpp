@@ -48,14 +48,14 @@ TEST(GpuChoice, takes_the_only_gpu_for_both_ends_and_0_without_any) {
 }
 
 TEST(GpuDistances, are_those_of_the_chosen_device) {
-  const json end = {{"gpus", {{{"index", 0}}, {{"index", 1}}}},
-                    {"rdma",
-                     {{"devices",
-                       {{{"name", "mlx5_0"}, {"gpu_distances", {"PIX", "SYS"}}},
-                        {{"name", "mlx5_1"}, {"gpu_distances", {"SYS", "PXB"}}}}}}}};
-  EXPECT_EQ(gpu_distances(end, "mlx5_1"), (Distances{sys, pxb}));
-  EXPECT_EQ(gpu_distances(end, "mlx5_2"), (Distances{unknown, unknown}));
-  EXPECT_EQ(gpu_distances(end, ""), (Distances{unknown, unknown}));
+  const json node = {{"gpus", {{{"index", 0}}, {{"index", 1}}}},
+                     {"rdma",
+                      {{"devices",
+                        {{{"name", "mlx5_0"}, {"gpu_distances", {"PIX", "SYS"}}},
+                         {{"name", "mlx5_1"}, {"gpu_distances", {"SYS", "PXB"}}}}}}}};
+  EXPECT_EQ(gpu_distances(node, "mlx5_1"), (Distances{sys, pxb}));
+  EXPECT_EQ(gpu_distances(node, "mlx5_2"), (Distances{unknown, unknown}));
+  EXPECT_EQ(gpu_distances(node, ""), (Distances{unknown, unknown}));
 }
 
 TEST(GpuDistances, survive_an_end_that_tells_nothing_or_nonsense) {

@@ -148,8 +148,8 @@ TEST_P(TcpWires, sleeps_while_a_message_waits_for_a_receive) {
     EXPECT_EQ(b_->poll({&none, 1}), 0U);
     b_->wait(-1, 50);
   }
-  rusage before{}, after{};
   const Deadline asleep_until = after(250ms);
+  rusage before{}, after{};
   getrusage(RUSAGE_SELF, &before);
   b_->wait(-1, 300);
   getrusage(RUSAGE_SELF, &after);
