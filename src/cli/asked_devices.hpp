@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "doctor/answers.hpp"
+#include "doctor/facts/facts.hpp"
 
 /// Whether what a flag names is there, by what drivers answered. All throw UsageError that begins with
 /// `flag`.

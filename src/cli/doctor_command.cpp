@@ -12,18 +12,15 @@
 #include "cli/commands.hpp"
 #include "cli/common_flags.hpp"
 #include "cli/doctor_facts.hpp"
-#include "cli/doctor_record.hpp"
-#include "cli/doctor_transfers.hpp"
 #include "cli/fabric.hpp"
 #include "cli/key.hpp"
 #include "cli/output.hpp"
 #include "cli/results.hpp"
 #include "cli/terminal_width.hpp"
-#include "doctor/counters.hpp"
+#include "doctor/checks/ends.hpp"
 #include "doctor/diagnosis.hpp"
-#include "doctor/ends.hpp"
-#include "doctor/explain.hpp"
-#include "doctor/recorded_tree.hpp"
+#include "doctor/facts/rdma_ports.hpp"
+#include "doctor/record/record.hpp"
 #include "doctor/report.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
@@ -42,10 +39,10 @@ struct DoctorFlags {
   std::vector<std::string> checks;
   std::optional<int> port, gpu, remote_gpu;
   bool loopback = false, no_probes = false, json = false, verbose = false, strict = false;
-  bool list = false, explain = false, facts_for_peer = false;
+  bool list = false, explain = false, facts_for_remote = false;
 };
 
-// What both ends show, and what went wrong on the way to it.
+// The report, and what failed on the way to it.
 struct Examination {
   doctor::Report report;
   std::exception_ptr failure;
@@ -54,22 +51,20 @@ struct Examination {
 void check_usage(const DoctorFlags& flags) {
   if (!flags.snapshot.empty() &&
       (!flags.device.empty() || flags.gpu || !flags.remote_device.empty() || flags.remote_gpu))
-    throw UsageError("--snapshot tries nothing: leave --device, --gpu, --remote-device and --remote-gpu out");
+    throw UsageError("--snapshot runs no probes: --device, --gpu, --remote-device and --remote-gpu do not apply");
   if (flags.loopback && !flags.host.empty())
-    throw UsageError(fmt::format("--loopback has no other end: leave it or '{}' out", flags.host));
-  if (flags.loopback && flags.no_probes)
-    throw UsageError("--loopback asks for transfers and --no-probes for none: leave one out");
+    throw UsageError(fmt::format("--loopback has no other end: drop it or '{}'", flags.host));
+  if (flags.loopback && flags.no_probes) throw UsageError("--loopback and --no-probes exclude each other");
   if (!flags.snapshot.empty() && (!flags.host.empty() || flags.loopback))
-    throw UsageError(
-        "--snapshot looks at a recording, which has no other end: leave the host and --loopback out");
+    throw UsageError("--snapshot examines a recording, which has no other end: drop HOST and --loopback");
   if (flags.host.empty() && (flags.port || !flags.key_file.empty()))
-    throw UsageError("--port and --key-file name a server: give its host");
+    throw UsageError("--port and --key-file apply only with HOST");
   if (flags.record.empty()) return;
   if (!flags.snapshot.empty()) doctor::RecordedTree::require_apart(flags.record, flags.snapshot);
   doctor::RecordedTree::require_free(flags.record);
 }
 
-// The doctor looks at what the kernel offers: softverbs stands in for nothing unless it is asked for.
+// The doctor looks at the kernel's devices: softverbs is used only if it is asked for.
 void prepare_fabric(const DoctorFlags& flags, const Invocation& invocation) {
   const std::optional<FabricKind> fabric = read_fabric(flags.fabric);
   if (fabric == FabricKind::softverbs)
@@ -132,7 +127,7 @@ void try_to_record(const DoctorFlags& flags, const doctor::Facts& facts, Examina
   }
 }
 
-// What is asked for and not there is no finding. The other end's are its own to know.
+// A device that is asked for and missing is bad usage, not a finding. The other end checks its own.
 void require_devices(const DoctorFlags& flags, const doctor::Answers& answers) {
   require_gpu("--gpu", flags.gpu, answers);
   require_device("--device", flags.device, answers);
@@ -143,12 +138,12 @@ void require_devices(const DoctorFlags& flags, const doctor::Answers& answers) {
 
 // Tries transfers, and samples the ports' counters around them.
 std::string try_transfers(const DoctorFlags& flags, doctor::Facts& facts,
-                          std::vector<doctor::ProbeAnswer>& probes) {
+                          std::vector<doctor::ProbeResult>& probes) {
   facts.answers.counters_before = doctor::read_counters(facts.root);
-  TransferAnswers tried = probe_transfers(transfer_request(flags));
+  TransferResults tried = probe_transfers(transfer_request(flags));
   facts.answers.counters_after = doctor::read_counters(facts.root);
   std::move(tried.probes.begin(), tried.probes.end(), std::back_inserter(probes));
-  return tried.peer_lost;
+  return tried.remote_lost;
 }
 
 Examination examine_one(const DoctorFlags& flags, const std::vector<const doctor::Check*>& checks) {
@@ -169,8 +164,8 @@ Examination examine_one(const DoctorFlags& flags, const std::vector<const doctor
   return examination;
 }
 
-// What transfers between the ends show; findings of either end may explain it.
-std::vector<doctor::Finding> findings_of_transfers(const std::vector<doctor::ProbeAnswer>& probes,
+// Findings of transfers between the ends, which findings of either end may explain.
+std::vector<doctor::Finding> findings_of_transfers(const std::vector<doctor::ProbeResult>& probes,
                                                    const doctor::Report& report,
                                                    const std::vector<const doctor::Check*>& checks) {
   doctor::Facts facts;
@@ -187,15 +182,15 @@ std::vector<doctor::Finding> findings_of_transfers(const std::vector<doctor::Pro
   return findings;
 }
 
-json ask_peer(const ConnectOptions& connect, const FactsRequest& request) {
+json ask_remote(const ConnectOptions& connect, const FactsRequest& request) {
   Session session(connect);
   return session.examine(to_json(request));
 }
 
-// What the transfers lost on the way to the other end, its ports have counted.
+// With the counters of the remote's ports, which count what was lost on the way to it.
 doctor::Facts with_counters_now(doctor::Facts facts, const ConnectOptions& connect,
                                 std::uint64_t size_bytes) {
-  const PeerFacts now(ask_peer(connect, {.size_bytes = size_bytes, .probes = false}), size_bytes);
+  const RemoteFacts now(ask_remote(connect, {.size_bytes = size_bytes, .probes = false}), size_bytes);
   facts.answers.counters_before = doctor::read_counters(facts.root);
   facts.answers.counters_after = doctor::read_counters(now.facts().root);
   return facts;
@@ -205,15 +200,15 @@ Examination examine_both(const DoctorFlags& flags, const std::vector<const docto
   const FactsRequest request{.size_bytes = parse_size(flags.size), .probes = !flags.no_probes};
   const ConnectOptions connect = connect_options(flags);
   Examination examination;
-  const json told = ask_peer(connect, request);
+  const json reported = ask_remote(connect, request);
   doctor::Facts here = facts_of_this_machine(request);
   require_devices(flags, here.answers);
   std::optional<doctor::EndReport> other;
-  std::vector<doctor::ProbeAnswer> transfers;
+  std::vector<doctor::ProbeResult> transfers;
   try {
-    const PeerFacts there(told, request.size_bytes);
+    const RemoteFacts there(reported, request.size_bytes);
     const auto report_of = [&](const doctor::Facts& facts) {
-      return end_report(facts, checks, told.value("host", flags.host),
+      return end_report(facts, checks, reported.value("host", flags.host),
                         fmt::format("responder {}:{}", connect.host, connect.port));
     };
     other = report_of(there.facts());
@@ -262,9 +257,9 @@ int run_doctor(const DoctorFlags& flags, const Invocation& invocation) {
   check_usage(flags);
   const std::uint64_t size = parse_size(flags.size);
   if (size == 0)
-    throw UsageError("--size 0: nothing can be registered; give the size of a message, or of a model");
+    throw UsageError("--size 0: nothing to register; give the GPU memory to be registered at once");
   prepare_fabric(flags, invocation);
-  if (flags.facts_for_peer) return print_facts_for_peer({.size_bytes = size, .probes = !flags.no_probes});
+  if (flags.facts_for_remote) return print_facts_for_remote({.size_bytes = size, .probes = !flags.no_probes});
 
   Examination examination = flags.host.empty() ? examine_one(flags, checks) : examine_both(flags, checks);
   throw_if_interrupted();
@@ -292,8 +287,7 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
       ->type_name("LIST");
   command->add_flag("--list", flags->list, "List the checks");
   command->add_flag("--explain", flags->explain, "What each check can find and what to do, as Markdown");
-  command->add_option("--size", flags->size, "GPU memory that is to be registered at once")
-      ->capture_default_str();
+  command->add_option("--size", flags->size, "GPU memory to be registered at once")->capture_default_str();
   command->add_flag("--no-probes", flags->no_probes, "Register and transfer nothing");
   command
       ->add_option("--fabric", flags->fabric,
@@ -304,7 +298,7 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
   command->add_option("--remote-device", flags->remote_device, "RDMA device of the other end");
   command->add_option("--gpu", flags->gpu, "GPU for the transfers");
   command->add_option("--remote-gpu", flags->remote_gpu, "GPU of the other end");
-  command->add_option("--snapshot", flags->snapshot, "Look at a recorded machine instead of this one")
+  command->add_option("--snapshot", flags->snapshot, "Examine a recorded machine instead of this one")
       ->type_name("FOLDER");
   command
       ->add_option(
@@ -312,14 +306,14 @@ void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation) {
           "Record this machine (not HOST) into a new folder, without names, addresses and serial numbers")
       ->type_name("FOLDER");
   command->add_flag("--json", flags->json, "The report as JSON");
-  command->add_flag("--verbose", flags->verbose, "Show what is all right too, and all evidence");
+  command->add_flag("--verbose", flags->verbose, "Show what is in order too, and all evidence");
   command->add_flag("--strict", flags->strict, "Exit with status 1 for warnings too");
-  command->add_flag("--facts-for-peer", flags->facts_for_peer)->group("");
+  command->add_flag("--facts-for-remote", flags->facts_for_remote)->group("");
   command->footer(
       "First gdrbench doctor; then sudo gdrbench doctor, which sees more (ACS, the kernel log); then, with "
       "gdrbench\n"
       "serve at HOST, gdrbench doctor HOST.\n\n"
-      "Exit status: 0 no check failed (whether gdr is possible says the line that begins with gdr:), 1 one "
+      "Exit status: 0 no check failed (the line that begins with gdr: says whether gdr is possible), 1 one "
       "did, or\n"
       "the other end could not be reached, 2 bad usage, 4 the other end was lost, 130 interrupted.");
   command->callback([=, &chosen, &invocation] {

@@ -1,5 +1,3 @@
-#include "cli/doctor_transfers.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,9 +6,10 @@
 #include <optional>
 
 #include "benchmarks/transfer_probes.hpp"
+#include "cli/doctor_facts.hpp"
 #include "cli/loopback.hpp"
-#include "doctor/probe_error.hpp"
-#include "doctor/steps.hpp"
+#include "doctor/facts/child_process.hpp"
+#include "doctor/probes/registration.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::cli {
@@ -21,21 +20,21 @@ using benchmarks::TransferProbe;
 using nlohmann::json;
 
 // A session's own limits are shorter.
-constexpr auto patience = 60s;
+constexpr auto transfer_timeout = 60s;
 
 bool has_usable_device(const EndInfo& end) {
   return std::any_of(end.rdma.devices.begin(), end.rdma.devices.end(),
                      [](const RdmaDeviceInfo& device) { return device.unusable.empty(); });
 }
 
-// One path was asked for: that none of those can run is said already.
+// One path was asked for, so that the head says nothing.
 std::string reason_of(const Unavailable& fault) {
   const std::string text = fault.what();
   constexpr std::string_view head = "none of the paths asked for can run: ";
   return text.starts_with(head) ? text.substr(head.size()) : text;
 }
 
-// The child's visit to the other end, begun by its first step.
+// The child's session with the other end, opened by its first step.
 class TransferSession {
  public:
   explicit TransferSession(const TransferRequest& request) : request_(request) {}
@@ -43,7 +42,7 @@ class TransferSession {
   json run(const TransferProbe& probe) {
     if (!lost_.empty()) return {{"lost", lost_}};
     try {
-      begin();
+      open();
     } catch (const Interrupted&) {
       throw;
     } catch (const Error& fault) {  // it answered a moment ago
@@ -62,14 +61,14 @@ class TransferSession {
     }
   }
 
-  /// Says good-bye: a process of its own ends without its destructors.
-  void leave() {
+  /// Closes the session: a child process ends without its destructors.
+  void close() {
     session_.reset();
     responder_.reset();
   }
 
  private:
-  void begin() {
+  void open() {
     if (session_) return;
     ConnectOptions connect = request_.connect;
     if (request_.loopback) {
@@ -92,7 +91,7 @@ class TransferSession {
     if (signal != 0)
       throw doctor::EndOfProcess{
           {{"outcome", "crashed"},
-           {"text", fmt::format("the responder ended by SIG{}: {}", sigabbrev_np(signal), why)}}};
+           {"text", fmt::format("the responder was killed by SIG{}: {}", sigabbrev_np(signal), why)}}};
     throw doctor::EndOfProcess{{{"outcome", outcome}, {"text", why}}};
   }
 
@@ -110,39 +109,40 @@ std::string text_in(const json& answer, const char* key) {
 
 }  // namespace
 
-TransferAnswers probe_transfers(const TransferRequest& request) {
+TransferResults probe_transfers(const TransferRequest& request) {
   const std::vector<TransferProbe> planned = benchmarks::transfer_probes();
-  const auto visit = std::make_shared<TransferSession>(request);
+  const auto session = std::make_shared<TransferSession>(request);
   std::vector<std::function<json()>> steps;
   steps.reserve(planned.size());
   for (std::size_t i = 0; i < planned.size(); ++i)
     steps.emplace_back([=, probe = planned[i], is_last = i + 1 == planned.size()] {
-      json answer = visit->run(probe);
-      if (is_last) visit->leave();
+      json answer = session->run(probe);
+      if (is_last) session->close();
       return answer;
     });
-  const std::vector<doctor::StepResult> results = doctor::run_steps(steps, patience);
+  const std::vector<doctor::StepResult> steps_done = doctor::run_steps(steps, transfer_timeout);
 
-  TransferAnswers answers;
+  TransferResults results;
   for (std::size_t i = 0; i < planned.size(); ++i) {
-    const doctor::StepResult& result = results[i];
-    doctor::ProbeAnswer probe{.what = fmt::format("transfer {} {} {}", to_string(planned[i].path),
+    const doctor::StepResult& result = steps_done[i];
+    doctor::ProbeResult probe{.what = fmt::format("transfer {} {} {}", to_string(planned[i].path),
                                                   to_string(planned[i].op), to_string(planned[i].direction)),
                               .device = text_in(result.answer, "device"),
                               .gpu = text_in(result.answer, "gpu"),
                               .outcome = text_in(result.answer, "outcome"),
                               .text = ""};
-    std::string error = result.end == doctor::End::finished ? text_in(result.answer, "text") : result.text;
+    std::string error =
+        result.end == doctor::ChildEnd::finished ? text_in(result.answer, "text") : result.text;
     if (probe.outcome.empty()) probe.outcome = doctor::outcome(result.end);
     if (const std::string lost = text_in(result.answer, "lost"); !lost.empty()) {
       probe.outcome = "not run";
       error = lost;
-      answers.peer_lost = lost;
+      results.remote_lost = lost;
     }
     doctor::set_error(probe, error);
-    answers.probes.push_back(std::move(probe));
+    results.probes.push_back(std::move(probe));
   }
-  return answers;
+  return results;
 }
 
 }  // namespace gdrbench::cli

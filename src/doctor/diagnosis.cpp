@@ -1,18 +1,14 @@
 #include "doctor/diagnosis.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
-#include "doctor/ends.hpp"
-#include "gdrbench/error.hpp"
-
 namespace gdrbench::doctor {
 namespace {
 
-std::string name_of(const Finding& finding) {
+std::string qualified_name(const Finding& finding) {
   return finding.check + "/" + finding.cause;
 }
 
@@ -74,7 +70,7 @@ bool has_rdma(const Facts& facts) {
 
 bool passed_gdr_on_gpus(const Answers& answers) {
   bool found = false;
-  for (const ProbeAnswer& probe : answers.probes) {
+  for (const ProbeResult& probe : answers.probes) {
     if (!probe.what.starts_with("transfer gdr ")) continue;
     if (probe.outcome != "passed" || probe.gpu.empty()) return false;
     found = true;
@@ -83,35 +79,17 @@ bool passed_gdr_on_gpus(const Answers& answers) {
 }
 
 bool was_gdr_tried(const Answers& answers) {
-  return std::any_of(answers.probes.begin(), answers.probes.end(), [](const ProbeAnswer& probe) {
+  return std::any_of(answers.probes.begin(), answers.probes.end(), [](const ProbeResult& probe) {
     return probe.what.starts_with("transfer gdr ") && probe.outcome != "not run";
   });
 }
 
-std::size_t count(const std::vector<Finding>& findings, Verdict verdict) {
+std::size_t count_of(const std::vector<Finding>& findings, Verdict verdict) {
   return static_cast<std::size_t>(std::count_if(
       findings.begin(), findings.end(), [verdict](const Finding& one) { return one.verdict == verdict; }));
 }
 
 }  // namespace
-
-std::vector<const Check*> select_checks(const std::vector<std::string>& names) {
-  const auto all = checks();
-  std::vector<std::string_view> known;
-  for (const Check* check : all) known.push_back(check->name);
-  for (const std::string& name : names) {
-    if (name == ends_check.name)
-      throw UsageError(fmt::format("--check '{}': it is made by itself when a HOST is given", name));
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw UsageError(
-          fmt::format("--check '{}': there is no such check; there are: {}", name, fmt::join(known, ", ")));
-  }
-  std::vector<const Check*> chosen;
-  for (const Check* check : all)
-    if (names.empty() || std::find(names.begin(), names.end(), check->name) != names.end())
-      chosen.push_back(check);
-  return chosen;
-}
 
 void explain_probes(std::vector<Finding>& findings, const std::vector<Finding>& causes) {
   for (Finding& probe : findings) {
@@ -121,7 +99,7 @@ void explain_probes(std::vector<Finding>& findings, const std::vector<Finding>& 
         return one.verdict == verdict && layer_of(one) < Layer::performance && may_explain(one, probe);
       });
       if (cause == causes.end()) continue;
-      probe.explained_by = name_of(*cause);
+      probe.explained_by = qualified_name(*cause);
       break;
     }
   }
@@ -134,10 +112,10 @@ std::vector<Finding> run_checks(const Facts& facts, std::span<const Check* const
     std::move(found.begin(), found.end(), std::back_inserter(findings));
   }
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-    // What asks for nothing to be done stands after all that does.
-    const bool rests_a = a.verdict <= Verdict::info, rests_b = b.verdict <= Verdict::info;
+    // What needs no action stands after all that does.
+    const bool is_harmless_a = a.verdict <= Verdict::info, is_harmless_b = b.verdict <= Verdict::info;
     const Layer layer_a = layer_of(a), layer_b = layer_of(b);
-    if (rests_a != rests_b) return rests_b;
+    if (is_harmless_a != is_harmless_b) return is_harmless_b;
     return layer_a != layer_b ? layer_a < layer_b : a.verdict > b.verdict;
   });
   explain_probes(findings, std::vector<Finding>(findings));
@@ -174,8 +152,9 @@ std::string summarise(const Facts& facts, const std::vector<Finding>& findings) 
     return fmt::format("gdr: {} because of {}", is_certain ? "missing" : "may be missing", cause);
   if (!has_gpu(facts)) return "gdr: not possible here: no NVIDIA GPU was found";
   if (!has_rdma(facts)) return "gdr: not possible here: no RDMA device was found";
-  const std::size_t warnings = count(findings, Verdict::warn), unknowns = count(findings, Verdict::unknown);
-  std::string text = works ? "gdr: works" : "gdr: nothing was found that stops it";
+  const std::size_t warnings = count_of(findings, Verdict::warn),
+                    unknowns = count_of(findings, Verdict::unknown);
+  std::string text = works ? "gdr: works" : "gdr: no obstacle was found";
   if (!was_gdr_tried(facts.answers)) text += "; it was not tried";
   if (warnings > 0) text += fmt::format("; {} could make it slow or fragile", warnings);
   if (unknowns > 0) text += fmt::format("; {} could not be seen", unknowns);

@@ -8,13 +8,9 @@
 
 namespace gdrbench::doctor {
 
-/// The checks of these names, in their own order; all of them for no names. Throws UsageError that lists the
-/// names there are.
-std::vector<const Check*> select_checks(const std::vector<std::string>& names);
-
-/// What they find, root causes first: by layer, then the worst; infos after all that asks for something. A
-/// check that throws is told as unknown. A probe that fails where another finding tells why is marked as
-/// explained by that.
+/// What they find, root causes first: by layer, then the worst; infos after all that needs an action. A
+/// check that throws is reported as unknown. A failed probe that another finding explains is marked as
+/// explained by it.
 std::vector<Finding> run_checks(const Facts& facts, std::span<const Check* const> checks);
 
 /// Marks the failed probes among `findings` that one of `causes` explains.

@@ -19,8 +19,8 @@ using doctor::Finding;
 using doctor::Verdict;
 
 constexpr std::size_t margin = 9;  // of the column of verdicts
-constexpr std::size_t longest_value = 320;
-constexpr std::size_t most_evidence = 4;
+constexpr std::size_t max_value_chars = 320;
+constexpr std::size_t max_evidence = 4;
 
 const char* colour_of(Verdict verdict) {
   switch (verdict) {
@@ -103,9 +103,9 @@ std::vector<Block> blocks_of(const std::vector<Finding>& findings) {
 std::vector<doctor::Evidence> evidence_of(const Block& block) {
   std::vector<doctor::Evidence> all;
   std::set<std::pair<std::string, std::string>> known;
-  std::size_t longest = 0;
-  for (const auto& one : block.evidence) longest = std::max(longest, one.size());
-  for (std::size_t i = 0; i < longest; ++i)
+  std::size_t rows = 0;
+  for (const auto& one : block.evidence) rows = std::max(rows, one.size());
+  for (std::size_t i = 0; i < rows; ++i)
     for (const auto& one : block.evidence)
       if (i < one.size() && known.emplace(one[i].source, one[i].value).second) all.push_back(one[i]);
   return all;
@@ -116,8 +116,8 @@ std::string value_text(std::string value, const DoctorTextOptions& options) {
   for (std::size_t at = 0; (at = value.find('\n', at)) != std::string::npos; at += 3)
     value.replace(at, 1, " / ");
   std::string whole = printable(value);
-  if (options.verbose || whole.size() <= longest_value) return whole;
-  const std::string cut = printable(value, longest_value);
+  if (options.verbose || whole.size() <= max_value_chars) return whole;
+  const std::string cut = printable(value, max_value_chars);
   const std::size_t space = cut.rfind(' ');
   return space == std::string::npos ? cut : cut.substr(0, space) + " …";
 }
@@ -125,7 +125,7 @@ std::string value_text(std::string value, const DoctorTextOptions& options) {
 std::string evidence_text(const Block& block, const DoctorTextOptions& options) {
   std::string text;
   const std::vector<doctor::Evidence> evidence = evidence_of(block);
-  const std::size_t shown = options.verbose ? evidence.size() : std::min(evidence.size(), most_evidence);
+  const std::size_t shown = options.verbose ? evidence.size() : std::min(evidence.size(), max_evidence);
   for (std::size_t i = 0; i < shown; ++i)
     text += paragraph(
         "seen", fmt::format("{}: {}", evidence[i].source, value_text(evidence[i].value, options)), options);

@@ -14,15 +14,15 @@ from jsonschema import Draft202012Validator
 
 from harness import (DONE, FAILED, INTERRUPTED, PEER_LOST, RDMA_DEVICES, REPOSITORY, SOFTVERBS, SOON_S, USAGE, TestCase, main)
 
-MAKE_MACHINE = os.environ.get("GDRBENCH_MAKE_MACHINE",
-                              str(REPOSITORY / "build" / "release" / "tests" / "machines" / "make_machine"))
+MAKE_SNAPSHOT = os.environ.get("GDRBENCH_MAKE_SNAPSHOT",
+                              str(REPOSITORY / "build" / "release" / "tests" / "synthetic" / "make_snapshot"))
 SCHEMA = json.loads((REPOSITORY / "docs" / "doctor.schema.json").read_text(encoding="utf-8"))
 
 
 class DoctorCase(TestCase):
     def made(self, name):
         folder = self.folder / name
-        subprocess.run([MAKE_MACHINE, name, str(folder)], check=True, timeout=SOON_S)
+        subprocess.run([MAKE_SNAPSHOT, name, str(folder)], check=True, timeout=SOON_S)
         return folder
 
     def report(self, *arguments, status=None, **how):
@@ -184,13 +184,13 @@ class Usage(DoctorCase):
                 (["--loopback", "127.0.0.1"], ["--loopback", "127.0.0.1"]),
                 (["--loopback", "--no-probes"], ["--loopback", "--no-probes"]),
                 (["--port", "70000", "127.0.0.1"], ["70000", "1 to 65535"]),
-                (["--port", "7471"], ["--port", "host"]),
+                (["--port", "7471"], ["--port", "HOST"]),
                 (["--port", "0", "127.0.0.1"], ["--port 0", "1 to 65535"]),
                 (["--port", "2", "127.0.0.1:1"], ["--port 2", "127.0.0.1:1"]),
                 (["--check", "acs", "127.0.0.1", "--loopback"], ["--loopback", "127.0.0.1"]),
-                (["--record", made], [str(made), "no empty folder"]),
-                (["--record", made / "new", "--snapshot", made], ["new", "in the snapshot"]),
-                (["--record", dangling], [str(dangling), "leads nowhere"]),
+                (["--record", made], [str(made), "not an empty folder"]),
+                (["--record", made / "new", "--snapshot", made], ["new", "inside the snapshot"]),
+                (["--record", dangling], [str(dangling), "dangling"]),
                 (["--nosuch"], ["--nosuch"])):
             with self.subTest(arguments):
                 self.refuse(*arguments, names=names)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`gdrbench topology` on made machines and on this one: text, JSON by its schema, hwloc's XML, pictures, bad usage."""
+"""`gdrbench topology` on synthetic machines and on this one: text, JSON by its schema, hwloc's XML, pictures, bad usage."""
 
 import json
 import os
@@ -15,8 +15,8 @@ try:
 except ImportError:
     Draft202012Validator = None
 
-MAKE_MACHINE = os.environ.get("GDRBENCH_MAKE_MACHINE",
-                              str(REPOSITORY / "build" / "release" / "tests" / "machines" / "make_machine"))
+MAKE_SNAPSHOT = os.environ.get("GDRBENCH_MAKE_SNAPSHOT",
+                              str(REPOSITORY / "build" / "release" / "tests" / "synthetic" / "make_snapshot"))
 SCHEMA = REPOSITORY / "docs" / "topology.schema.json"
 
 
@@ -29,7 +29,7 @@ class Topology(TestCase):
     def machine(self, name):
         folder = self.folder / name
         folder.mkdir()
-        subprocess.run([MAKE_MACHINE, name, str(folder)], check=True, timeout=PATIENCE_S)
+        subprocess.run([MAKE_SNAPSHOT, name, str(folder)], check=True, timeout=PATIENCE_S)
         return folder
 
     def document(self, *arguments):

@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "doctor/anonymise.hpp"
-#include "doctor/kernel_log.hpp"
-#include "unit/machine_folder.hpp"
+#include "doctor/facts/kernel.hpp"
+#include "doctor/record/anonymise.hpp"
+#include "unit/synthetic_facts.hpp"
 
 namespace gdrbench::doctor {
 namespace {
@@ -217,18 +217,18 @@ TEST(Anonymise, keeps_of_the_command_line_what_counts_and_of_a_log_no_process) {
   EXPECT_TRUE(hidden.entries().contains("README"));
 }
 
-TEST(KernelLog, keeps_the_lines_that_concern_us_as_plain_text) {
+TEST(KernelLog, keeps_the_relevant_log_lines_us_as_plain_text) {
   const std::string log =
       "usb 1-1: new device\n"
       "nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client\n"
       "calibrate: liberty of lib_x\n"
       "mlx5_core 0000:bc:00.0: \x1b[31mlink down\n"
       "DMAR: [DMA Read] Request device\n";
-  EXPECT_EQ(lines_that_concern(log),
+  EXPECT_EQ(relevant_log_lines(log),
             "nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client\n"
             "mlx5_core 0000:bc:00.0: ?[31mlink down\n"
             "DMAR: [DMA Read] Request device");
-  EXPECT_EQ(lines_that_concern(""), "");
+  EXPECT_EQ(relevant_log_lines(""), "");
 }
 
 }  // namespace

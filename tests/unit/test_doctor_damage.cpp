@@ -9,13 +9,13 @@
 #include <random>
 
 #include "base/fields.hpp"
-#include "doctor/anonymise.hpp"
 #include "doctor/diagnosis.hpp"
-#include "doctor/record.hpp"
+#include "doctor/record/anonymise.hpp"
+#include "doctor/record/record.hpp"
 #include "doctor/report.hpp"
-#include "machines/faults.hpp"
-#include "machines/large.hpp"
-#include "unit/machine_folder.hpp"
+#include "synthetic/faults.hpp"
+#include "synthetic/healthy.hpp"
+#include "unit/synthetic_facts.hpp"
 
 namespace gdrbench::doctor {
 namespace {
@@ -32,11 +32,6 @@ std::string binary(Random& random, std::size_t length) {
   std::string bytes(length, '\0');
   for (char& byte : bytes) byte = static_cast<char>(below(random, 256));
   return bytes;
-}
-
-std::string content_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 constexpr const char* odd_texts[] = {"-1",
@@ -102,7 +97,7 @@ void diagnose(const fs::path& folder, const std::optional<topology::Machine>& ma
 
 TEST(DamagedMachine, is_diagnosed_without_a_crash_in_bounded_time) {
   const TestFolder folder("damage");
-  const auto all = machines::known_machines();
+  const auto all = synthetic::all_scenarios();
   constexpr unsigned rounds = 44;
   constexpr unsigned rounds_with_hwloc = 8;  // one in so many
   std::map<std::string, topology::Machine> read_before;
@@ -110,7 +105,7 @@ TEST(DamagedMachine, is_diagnosed_without_a_crash_in_bounded_time) {
   const auto start = Clock::now();
   for (unsigned round = 0; round < rounds; ++round) {
     Random random(round);
-    const machines::Known& known = all[below(random, all.size())];
+    const synthetic::Scenario& known = all[below(random, all.size())];
     fs::remove_all(folder.path());
     known.make().write(folder.path());
     const std::vector<fs::path> files = files_in(folder.path());
@@ -138,7 +133,7 @@ TEST(DamagedMachine, is_diagnosed_without_a_crash_in_bounded_time) {
 
 TEST(DamagedMachine, can_be_recorded) {
   const TestFolder folder("damage"), recorded("recorded");
-  const auto all = machines::probe_faults();
+  const auto all = synthetic::probe_faults();
   for (unsigned round = 0; round < 8; ++round) {
     Random random(round);
     fs::remove_all(folder.path());
@@ -155,7 +150,7 @@ TEST(DamagedMachine, can_be_recorded) {
 
 TEST(DamagedAnswers, are_taken_as_far_as_they_fit) {
   std::vector<std::string> texts;
-  for (const machines::Known& known : machines::probe_faults())
+  for (const synthetic::Scenario& known : synthetic::probe_faults())
     texts.push_back(to_json(known.make().answers).dump());
   for (unsigned round = 0; round < 3000; ++round) {
     Random random(round);
@@ -176,7 +171,7 @@ TEST(DamagedAnswers, are_taken_as_far_as_they_fit) {
 
 TEST(LargeMachine, is_read_and_diagnosed_in_a_time_that_is_printed) {
   const TestFolder folder("large");
-  const machines::Machine machine = machines::large();
+  const synthetic::Machine machine = synthetic::large();
   machine.write(folder.path());
   const auto start = Clock::now();
   const Facts facts = facts_in(folder.path(), machine.answers);

@@ -3,28 +3,23 @@
 
 #include <set>
 
-#include "doctor/ends.hpp"
-#include "machines/faults.hpp"
-#include "machines/healthy.hpp"
-#include "made_facts.hpp"
+#include "doctor/checks/ends.hpp"
+#include "synthetic/faults.hpp"
+#include "synthetic/healthy.hpp"
+#include "unit/synthetic_facts.hpp"
 
 namespace gdrbench::doctor {
 namespace {
 
-using machines::dgx;
-using machines::Machine;
+using synthetic::dgx;
+using synthetic::Machine;
+using synthetic::machine_named;
 using testing::ElementsAre;
 
-Machine known(const std::string& name) {
-  for (const machines::Known& one : machines::known_machines())
-    if (one.name == name) return one.make();
-  throw std::logic_error("no machine " + name);
-}
-
 std::set<std::string> causes_of(const Machine& here, const Machine& there) {
-  const MadeFacts own(here), peers(there);
+  SyntheticFacts own(here), remote(there);
   std::set<std::string> causes;
-  for (const Finding& finding : compare_ends(*own, *peers)) {
+  for (const Finding& finding : compare_ends(*own, *remote)) {
     EXPECT_EQ(finding.check, "ends");
     if (finding.verdict != Verdict::ok) causes.insert(finding.cause);
   }
@@ -45,44 +40,44 @@ Machine with_gid(const std::string& gid, const std::string& type = "RoCE v2") {
   return machine;
 }
 
-constexpr const char* global_ipv6 = "2001:0db8:0000:0000:0000:0000:0000:0005";
-constexpr const char* link_local = "fe80:0000:0000:0000:0000:0000:0000:0005";
+constexpr const char* global_ipv6_gid = "2001:0db8:0000:0000:0000:0000:0000:0005";
+constexpr const char* link_local_gid = "fe80:0000:0000:0000:0000:0000:0000:0005";
 
 TEST(Ends, OfOneKindFit) {
-  const MadeFacts own(dgx()), peers(dgx());
-  const std::vector<Finding> findings = compare_ends(*own, *peers);
+  SyntheticFacts own(dgx()), remote(dgx());
+  const std::vector<Finding> findings = compare_ends(*own, *remote);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings.front().verdict, Verdict::ok);
   EXPECT_EQ(findings.front().subject, "mlx5_0 port 1 here, mlx5_0 port 1 there");
 }
 
 TEST(Ends, WithoutAnActivePortAreNotCompared) {
-  EXPECT_TRUE(causes_of(dgx(), known("server_without_nics")).empty());
-  EXPECT_TRUE(causes_of(known("dgx_with_netdevs_down"), dgx()).empty());
+  EXPECT_TRUE(causes_of(dgx(), machine_named("server_without_nics")).empty());
+  EXPECT_TRUE(causes_of(machine_named("dgx_with_netdevs_down"), dgx()).empty());
 }
 
 TEST(Ends, OfDifferentLinkLayersFail) {
-  EXPECT_THAT(causes_of(dgx(), known("infiniband")), ElementsAre("link_layers_differ"));
+  EXPECT_THAT(causes_of(dgx(), machine_named("infiniband")), ElementsAre("link_layers_differ"));
   // One that has both reaches either, each by the port that fits.
-  EXPECT_TRUE(causes_of(dgx(), known("dgx_of_both_link_layers")).empty());
-  EXPECT_TRUE(causes_of(known("dgx_of_both_link_layers"), known("infiniband")).empty());
+  EXPECT_TRUE(causes_of(dgx(), machine_named("dgx_of_both_link_layers")).empty());
+  EXPECT_TRUE(causes_of(machine_named("dgx_of_both_link_layers"), machine_named("infiniband")).empty());
 }
 
 TEST(Ends, OfDifferentFabricsFail) {
-  EXPECT_THAT(causes_of(dgx(), known("soft_roce")), ElementsAre("fabrics_differ"));
-  EXPECT_TRUE(causes_of(known("soft_roce"), known("soft_roce")).empty());
+  EXPECT_THAT(causes_of(dgx(), machine_named("soft_roce")), ElementsAre("fabrics_differ"));
+  EXPECT_TRUE(causes_of(machine_named("soft_roce"), machine_named("soft_roce")).empty());
 }
 
 TEST(Ends, WhoseGidsDoNotReachEachOtherFail) {
-  EXPECT_THAT(causes_of(dgx(), with_gid(global_ipv6)), ElementsAre("gid_families_differ"));
-  EXPECT_THAT(causes_of(dgx(), known("dgx_with_roce_v1_alone")), ElementsAre("gid_versions_differ"));
-  EXPECT_THAT(causes_of(with_gid(link_local), dgx()), ElementsAre("link_local_meets_global"));
-  EXPECT_TRUE(causes_of(with_gid(global_ipv6), with_gid(global_ipv6)).empty());
+  EXPECT_THAT(causes_of(dgx(), with_gid(global_ipv6_gid)), ElementsAre("gid_families_differ"));
+  EXPECT_THAT(causes_of(dgx(), machine_named("dgx_with_roce_v1_alone")), ElementsAre("gid_versions_differ"));
+  EXPECT_THAT(causes_of(with_gid(link_local_gid), dgx()), ElementsAre("link_local_meets_global"));
+  EXPECT_TRUE(causes_of(with_gid(global_ipv6_gid), with_gid(global_ipv6_gid)).empty());
 }
 
 TEST(Ends, OfDifferentPathMtusAreNamedWithBoth) {
-  const MadeFacts own(dgx()), peers(known("dgx_with_mtu_1500"));
-  const std::vector<Finding> findings = compare_ends(*own, *peers);
+  SyntheticFacts own(dgx()), remote(machine_named("dgx_with_mtu_1500"));
+  const std::vector<Finding> findings = compare_ends(*own, *remote);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings.front().cause, "path_mtu_differs");
   ASSERT_EQ(findings.front().evidence.size(), 2u);
@@ -91,7 +86,7 @@ TEST(Ends, OfDifferentPathMtusAreNamedWithBoth) {
 }
 
 TEST(Ends, OfWhichNobodyAskedLibibverbsComparePathMtusByNetdev) {
-  Machine here = dgx(), there = known("dgx_with_mtu_1500");
+  Machine here = dgx(), there = machine_named("dgx_with_mtu_1500");
   here.answers.rdma.clear();
   there.answers.rdma.clear();
   EXPECT_THAT(causes_of(here, there), ElementsAre("path_mtu_differs"));

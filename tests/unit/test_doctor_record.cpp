@@ -6,28 +6,22 @@
 #include <fstream>
 #include <sstream>
 
-#include "doctor/anonymise.hpp"
-#include "doctor/isolated.hpp"
-#include "doctor/record.hpp"
+#include "doctor/facts/child_process.hpp"
+#include "doctor/record/anonymise.hpp"
+#include "doctor/record/record.hpp"
 #include "gdrbench/error.hpp"
-#include "machines/faults.hpp"
-#include "machines/healthy.hpp"
-#include "unit/machine_folder.hpp"
+#include "synthetic/faults.hpp"
+#include "synthetic/healthy.hpp"
+#include "unit/synthetic_facts.hpp"
 
 namespace gdrbench::doctor {
 namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using machines::Known;
+using synthetic::Scenario;
 using testing::HasSubstr;
 using Kind = RecordedTree::Kind;
-
-std::string content_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 std::set<std::string> findings_of_folder(const fs::path& folder) {
   const topology::Root root(folder);
@@ -35,11 +29,11 @@ std::set<std::string> findings_of_folder(const fs::path& folder) {
   return findings_of(facts_in(folder, answers_from_json(document)));
 }
 
-class RecordOf : public testing::TestWithParam<Known> {};
+class RecordOf : public testing::TestWithParam<Scenario> {};
 
 TEST_P(RecordOf, has_the_findings_of_the_machine_whoever_its_host_and_users_are) {
   const TestFolder made("made");
-  const machines::Machine machine = GetParam().make();
+  const synthetic::Machine machine = GetParam().make();
   machine.write(made.path());
   const RecordedTree tree = record(topology::Root(made.path()), machine.answers);
   const PrivateNames words{
@@ -52,11 +46,11 @@ TEST_P(RecordOf, has_the_findings_of_the_machine_whoever_its_host_and_users_are)
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RecordOf, testing::ValuesIn(machines::known_machines()),
+INSTANTIATE_TEST_SUITE_P(All, RecordOf, testing::ValuesIn(synthetic::all_scenarios()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(Record, holds_no_name_or_address_of_the_machine_in_any_byte) {
-  machines::Machine machine = machines::dgx();
+  synthetic::Machine machine = synthetic::dgx();
   machine.tree.file("proc/sys/kernel/osrelease", "6.1.0-31-amd64");
   machine.tree.file("proc/version", "Linux version 6.1.0 (alice@secrethost) (gcc 12)");
   machine.tree.file("proc/cmdline", "root=/dev/mapper/secrethost-root ip=10.11.12.13 user=alice iommu=pt");
@@ -104,7 +98,7 @@ TEST(Record, holds_no_name_or_address_of_the_machine_in_any_byte) {
 }
 
 TEST(Record, takes_nothing_that_its_owner_wrote_and_no_check_reads) {
-  machines::Machine machine = machines::dgx();
+  synthetic::Machine machine = synthetic::dgx();
   const std::string device = machine.tree.target("sys/class/infiniband/mlx5_0");
   machine.tree.file("sys/class/net/eth9/address", "0c:42:a1:12:34:56");
   for (const std::string& path :
@@ -124,7 +118,7 @@ TEST(Record, takes_nothing_that_its_owner_wrote_and_no_check_reads) {
 }
 
 TEST(Record, has_the_limits_of_groups_under_the_names_that_stand_for_them) {
-  machines::Machine machine = machines::dgx();
+  synthetic::Machine machine = synthetic::dgx();
   machine.tree.remove("proc/self");
   machine.tree.link("proc/self", "proc/4242");
   machine.tree.file("proc/4242/cgroup", "1:name=secret:/\n0::/system.slice:docker:secret/Secret.scope");
@@ -139,7 +133,7 @@ TEST(Record, has_the_limits_of_groups_under_the_names_that_stand_for_them) {
 }
 
 TEST(Record, keeps_that_a_file_cannot_be_read) {
-  machines::Machine machine = machines::dgx();
+  synthetic::Machine machine = synthetic::dgx();
   // As unreadable as a file without permission, also to root.
   machine.tree.link("proc/cmdline", "proc/cmdline");
   const TestFolder made("made"), recorded("recorded");
@@ -167,7 +161,7 @@ TEST(Record, goes_through_no_link_that_leads_nowhere_and_not_into_what_it_record
       RecordedTree::require_free(folder.path() / name);
       ADD_FAILURE() << name;
     } catch (const UsageError& fault) {
-      EXPECT_THAT(fault.what(), HasSubstr("leads nowhere"));
+      EXPECT_THAT(fault.what(), HasSubstr("dangling"));
     }
   for (const char* name : {"made", "made/", "made/new", "other/new", "made/../made/new"})
     EXPECT_THROW(RecordedTree::require_apart(folder.path() / name, folder.path() / "made"), UsageError)
@@ -194,8 +188,8 @@ TEST(Record, leaves_nothing_on_a_full_disk_and_names_the_file_that_has_no_room) 
     const TestFolder folder;
     fs::create_directories(folder.path());
     if (is_there) fs::create_directory(folder.path() / "recorded");
-    const Isolated run = run_isolated(
-        [&](const Reporter&) {
+    const ChildResult run = run_in_child(
+        [&](const ChildReporter&) {
           std::signal(SIGXFSZ, SIG_IGN);
           const rlimit small{100, 100};
           setrlimit(RLIMIT_FSIZE, &small);
@@ -205,7 +199,7 @@ TEST(Record, leaves_nothing_on_a_full_disk_and_names_the_file_that_has_no_room) 
           tree.write(folder.path() / "recorded");
         },
         20s);
-    EXPECT_EQ(run.end, End::failed);
+    EXPECT_EQ(run.end, ChildEnd::failed);
     EXPECT_THAT(run.text, testing::AllOf(HasSubstr("recorded/sys/large"), HasSubstr("EFBIG"),
                                          HasSubstr("name a folder")));
     std::vector<fs::path> left;

@@ -5,12 +5,11 @@
 #include <sstream>
 
 #include "doctor/diagnosis.hpp"
-#include "doctor/explain.hpp"
 #include "doctor/report.hpp"
 #include "gdrbench/error.hpp"
-#include "machines/healthy.hpp"
 #include "report/doctor_text.hpp"
-#include "unit/machine_folder.hpp"
+#include "synthetic/healthy.hpp"
+#include "unit/synthetic_facts.hpp"
 
 namespace gdrbench::doctor {
 namespace {
@@ -63,8 +62,8 @@ Report report_of(std::vector<Finding> findings) {
   return report;
 }
 
-std::vector<Finding> findings_with(const std::vector<ProbeAnswer>& probes, bool without_peermem) {
-  machines::Machine machine = machines::dgx();
+std::vector<Finding> findings_with(const std::vector<ProbeResult>& probes, bool without_peermem) {
+  synthetic::Machine machine = synthetic::dgx();
   if (without_peermem) machine.gpu("0000:1b:00.0").gpu_direct_rdma = false;
   machine.answers.probes = probes;
   const TestFolder folder;
@@ -86,7 +85,7 @@ TEST(SelectChecks, names_those_that_exist_for_one_that_does_not) {
 
 TEST(RunChecks, tells_the_deepest_layer_first_and_then_the_worst) {
   // By the layers of checks that exist.
-  machines::Machine machine = machines::dgx();
+  synthetic::Machine machine = synthetic::dgx();
   machine.answers.probes = {
       {.what = "ask cuda", .device = "", .gpu = "", .outcome = "failed", .text = "refused"},
       {.what = "ask verbs", .device = "mlx5_0", .gpu = "", .outcome = "crashed", .text = "SIGSEGV"},
@@ -113,7 +112,7 @@ TEST(RunChecks, tells_a_check_that_throws_as_unknown) {
 }
 
 TEST(RunChecks, a_failed_probe_follows_from_the_finding_that_explains_it) {
-  const std::vector<ProbeAnswer> probes = {
+  const std::vector<ProbeResult> probes = {
       {.what = "register cuda peermem",
        .device = "mlx5_0",
        .gpu = "0000:1b:00.0",
@@ -144,10 +143,10 @@ TEST(RunChecks, a_failed_probe_follows_from_the_finding_that_explains_it) {
 
 TEST(Summary, says_whether_gdr_works_and_if_not_why) {
   const TestFolder folder;
-  machines::Machine machine = machines::dgx();
+  synthetic::Machine machine = synthetic::dgx();
   machine.write(folder.path());
   Facts facts = facts_in(folder.path(), machine.answers);
-  EXPECT_THAT(summarise(facts, {}), HasSubstr("nothing was found that stops it"));
+  EXPECT_THAT(summarise(facts, {}), HasSubstr("no obstacle was found"));
   EXPECT_THAT(summarise(facts, {made(Verdict::warn, "a"), made(Verdict::unknown, "b")}),
               testing::AllOf(HasSubstr("1 could make it slow"), HasSubstr("1 could not be seen")));
   EXPECT_THAT(summarise(facts, {}), HasSubstr("it was not tried"));

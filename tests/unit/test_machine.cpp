@@ -8,8 +8,7 @@
 #include <fstream>
 #include <tuple>
 
-#include "machines/healthy.hpp"
-#include "machines/large.hpp"
+#include "synthetic/healthy.hpp"
 #include "topology/hwloc_view.hpp"
 #include "topology/machine.hpp"
 
@@ -24,14 +23,14 @@ using testing::SizeIs;
 class MadeMachine : public testing::Test {
  protected:
   ~MadeMachine() override { std::filesystem::remove_all(folder_); }
-  Machine read(const machines::Machine& made) {
+  Machine read(const synthetic::Machine& made) {
     std::filesystem::remove_all(folder_);
     made.write(folder_);
     return read_machine(Root(folder_));
   }
 
   /// Of hwloc's document alone.
-  Machine read_xml_of(const machines::Machine& made) {
+  Machine read_xml_of(const synthetic::Machine& made) {
     std::filesystem::remove_all(folder_);
     made.write(folder_);
     const std::string xml = hwloc_xml(Root(folder_));
@@ -46,7 +45,7 @@ class MadeMachine : public testing::Test {
 };
 
 TEST_F(MadeMachine, shows_its_devices_where_they_are) {
-  const Machine machine = read(machines::dgx());
+  const Machine machine = read(synthetic::dgx());
   ASSERT_EQ(machine.gpus.size(), 2U);
   EXPECT_EQ(machine.gpus[1].pci.address, "0000:bb:00.0");
   EXPECT_EQ(machine.gpus[1].pci.class_code, 0x030200U);
@@ -65,7 +64,7 @@ TEST_F(MadeMachine, shows_its_devices_where_they_are) {
 }
 
 TEST_F(MadeMachine, shows_the_link_of_every_hop) {
-  machines::Machine made = machines::dgx();
+  synthetic::Machine made = synthetic::dgx();
   made.tree.file(made.folder_of("0000:b8:00.0") + "/current_link_speed", "16.0 GT/s PCIe");
   made.tree.file(made.folder_of("0000:b9:01.0") + "/current_link_width", "8");
   made.tree.file(made.folder_of("0000:b7:01.0") + "/max_link_speed", "Unknown");
@@ -81,14 +80,14 @@ TEST_F(MadeMachine, shows_the_link_of_every_hop) {
 }
 
 TEST_F(MadeMachine, names_models_and_cores_next_to_devices) {
-  const Machine machine = read(machines::dgx());
+  const Machine machine = read(synthetic::dgx());
   EXPECT_THAT(machine.nics[0].pci.model, HasSubstr("ConnectX-7"));
   EXPECT_EQ(machine.nics[0].pci.cores, "0-3");
   EXPECT_EQ(machine.gpus[1].pci.cores, "4-7");
 }
 
 TEST_F(MadeMachine, names_a_gpu_that_the_list_lacks_as_its_driver_does) {
-  machines::Machine made = machines::plain();
+  synthetic::Machine made = synthetic::plain();
   constexpr std::uint16_t h100 = 0x2330, not_listed = 0xfffe;
   for (const auto& [address, device, name] : {std::tuple("0000:00:05.0", h100, "NVIDIA by its driver"),
                                               std::tuple("0000:00:06.0", not_listed, "NVIDIA H300"),
@@ -107,7 +106,7 @@ TEST_F(MadeMachine, names_a_gpu_that_the_list_lacks_as_its_driver_does) {
 }
 
 TEST_F(MadeMachine, shows_the_ports_of_its_nics) {
-  machines::Machine made = machines::dgx();
+  synthetic::Machine made = synthetic::dgx();
   made.tree.file(made.tree.target("sys/class/infiniband/mlx5_1") + "/ports/1/state", "1: DOWN");
   const Machine machine = read(made);
   ASSERT_THAT(machine.nics[0].ports, SizeIs(1));
@@ -122,14 +121,14 @@ TEST_F(MadeMachine, shows_the_ports_of_its_nics) {
 }
 
 TEST_F(MadeMachine, names_the_netdev_of_a_port_without_gids_by_its_number) {
-  machines::Machine made = machines::dgx();
+  synthetic::Machine made = synthetic::dgx();
   const std::string device = made.tree.target("sys/class/infiniband/mlx5_0");
   made.tree.remove(device + "/ports/1/gid_attrs");
   EXPECT_EQ(read(made).nics[0].ports[0].netdev, "eth0");
 }
 
 TEST_F(MadeMachine, has_every_device_on_its_only_numa_node) {
-  machines::Machine made = machines::virtual_machine();
+  synthetic::Machine made = synthetic::virtual_machine();
   ASSERT_EQ(made.tree.text(made.folder_of("0000:00:05.0") + "/numa_node"), "-1");
   EXPECT_EQ(read(made).gpus[0].pci.numa_node, 0);
   made.add_numa_node(1, "");
@@ -138,7 +137,7 @@ TEST_F(MadeMachine, has_every_device_on_its_only_numa_node) {
 
 // Memory that was plugged in later belongs to no node.
 TEST_F(MadeMachine, has_all_its_memory_on_its_only_numa_node) {
-  machines::Machine made = machines::virtual_machine();
+  synthetic::Machine made = synthetic::virtual_machine();
   made.tree.file("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal:        5598704 kB");
   made.tree.file("proc/meminfo", "MemTotal:       263998500 kB\nMemFree:        262595476 kB");
   EXPECT_EQ(read(made).numa_nodes.at(0).memory_bytes, std::uint64_t{263998500} << 10);
@@ -151,31 +150,31 @@ TEST_F(MadeMachine, has_all_its_memory_on_its_only_numa_node) {
 }
 
 TEST_F(MadeMachine, has_of_several_numa_nodes_each_with_its_own_memory) {
-  machines::Machine made = machines::dgx();
+  synthetic::Machine made = synthetic::dgx();
   made.tree.file("proc/meminfo", "MemTotal:       963998500 kB");
   for (const NumaNode& node : read(made).numa_nodes)
     EXPECT_EQ(node.memory_bytes, std::uint64_t{131072000} << 10) << node.number;
 }
 
 TEST_F(MadeMachine, without_sysfs_has_its_devices_on_the_nodes_that_hwloc_puts_them_on) {
-  const Machine one = read_xml_of(machines::virtual_machine());
+  const Machine one = read_xml_of(synthetic::virtual_machine());
   ASSERT_THAT(one.gpus, SizeIs(1));
   ASSERT_THAT(one.nics, SizeIs(1));
   EXPECT_EQ(one.gpus[0].pci.numa_node, 0);
   EXPECT_EQ(one.nics[0].pci.numa_node, 0);
-  const Machine two = read_xml_of(machines::dgx());
+  const Machine two = read_xml_of(synthetic::dgx());
   ASSERT_THAT(two.gpus, SizeIs(2));
   EXPECT_EQ(two.gpus[0].pci.numa_node, 0);
   EXPECT_EQ(two.gpus[1].pci.numa_node, 1);
-  machines::Machine hidden = machines::virtual_machine();
+  synthetic::Machine hidden = synthetic::virtual_machine();
   hidden.add_numa_node(1, "");
   EXPECT_EQ(read_xml_of(hidden).gpus.at(0).pci.numa_node, -1) << "of two nodes, either may be meant";
 }
 
 TEST_F(MadeMachine, shows_nvme_devices_and_gpus_of_both_classes) {
-  machines::Machine made = machines::dgx();
-  machines::add_nvme(made, {"pci0000:17", "0000:17:05.0", "0000:20:00.0"}, 0, "nvme0n1");
-  const machines::Way way = {"pci0000:17", "0000:17:07.0", "0000:21:00.0"};
+  synthetic::Machine made = synthetic::dgx();
+  synthetic::add_nvme(made, {"pci0000:17", "0000:17:05.0", "0000:20:00.0"}, 0, "nvme0n1");
+  const synthetic::Way way = {"pci0000:17", "0000:17:07.0", "0000:21:00.0"};
   made.add_function(
       {.way = way, .config = {.vendor = 0x10de, .device = 0x2684, .class_code = 0x030000}, .driver = ""});
   // Its sound, and the display of a server's management.
@@ -194,9 +193,9 @@ TEST_F(MadeMachine, shows_nvme_devices_and_gpus_of_both_classes) {
 }
 
 TEST_F(MadeMachine, lists_rdma_devices_that_no_function_is_behind) {
-  machines::Machine made = machines::dgx();
-  machines::add_rxe(made, "rxe0", "eth0");
-  machines::add_rxe(made, "siw0", "eth1");
+  synthetic::Machine made = synthetic::dgx();
+  synthetic::add_rxe(made, "rxe0", "eth0");
+  synthetic::add_rxe(made, "siw0", "eth1");
   made.tree.remove("sys/devices/virtual/infiniband/siw0/parent");
   made.tree.file("sys/devices/virtual/infiniband/siw0/node_type", "4: RNIC");
   const Machine machine = read(made);
@@ -210,7 +209,7 @@ TEST_F(MadeMachine, lists_rdma_devices_that_no_function_is_behind) {
 
 // Kernels before 4.20 hang rxe below the network card's function.
 TEST_F(MadeMachine, takes_a_soft_roce_device_for_none_of_the_card_that_it_uses) {
-  machines::Machine made = machines::dgx();
+  synthetic::Machine made = synthetic::dgx();
   const std::string device = made.folder_of("0000:1c:00.0") + "/infiniband/rxe0";
   made.tree.link("sys/class/infiniband/rxe0", device);
   made.tree.file(device + "/parent", "eth0");
@@ -222,7 +221,7 @@ TEST_F(MadeMachine, takes_a_soft_roce_device_for_none_of_the_card_that_it_uses) 
 }
 
 TEST_F(MadeMachine, may_have_neither_gpu_nor_nic) {
-  const Machine machine = read(machines::plain());
+  const Machine machine = read(synthetic::plain());
   EXPECT_THAT(machine.gpus, IsEmpty());
   EXPECT_THAT(machine.nics, IsEmpty());
   EXPECT_EQ(machine.cores, "0-3");
@@ -230,7 +229,7 @@ TEST_F(MadeMachine, may_have_neither_gpu_nor_nic) {
 
 // hwloc would wait for somebody to write into it.
 TEST_F(MadeMachine, with_a_pipe_in_place_of_a_file_is_not_waited_for) {
-  machines::dgx().write(folder_);
+  synthetic::dgx().write(folder_);
   const std::filesystem::path file = folder_ / "sys/devices/system/node/node1/cpumap";
   std::filesystem::remove(file);
   ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
@@ -238,7 +237,7 @@ TEST_F(MadeMachine, with_a_pipe_in_place_of_a_file_is_not_waited_for) {
 }
 
 TEST_F(MadeMachine, of_sixteen_gpus_and_nics_is_read_well_within_a_second) {
-  machines::large().write(folder_);
+  synthetic::large().write(folder_);
   const auto started = std::chrono::steady_clock::now();
   const Machine machine = read_machine(Root(folder_));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - started;

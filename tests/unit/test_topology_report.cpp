@@ -5,10 +5,9 @@
 #include <filesystem>
 #include <sstream>
 
-#include "machines/healthy.hpp"
-#include "machines/large.hpp"
 #include "report/text_table.hpp"
 #include "report/topology_report.hpp"
+#include "synthetic/healthy.hpp"
 
 namespace gdrbench::report {
 namespace {
@@ -20,7 +19,7 @@ using testing::SizeIs;
 class TopologyReport : public testing::Test {
  protected:
   ~TopologyReport() override { std::filesystem::remove_all(folder_); }
-  topology::Machine read(const machines::Machine& made) {
+  topology::Machine read(const synthetic::Machine& made) {
     made.write(folder_);
     return topology::read_machine(topology::Root(folder_));
   }
@@ -33,7 +32,7 @@ class TopologyReport : public testing::Test {
 // A GPU elsewhere than the NIC of the first known input: below the same host bridge, below another of the
 // NUMA node, and of another NUMA node.
 TEST_F(TopologyReport, gives_each_pair_its_class) {
-  machines::Machine made = machines::dgx();
+  synthetic::Machine made = synthetic::dgx();
   made.add_gpu({"pci0000:b7", "0000:b7:03.0", "0000:d0:00.0"}, 1);
   made.add_gpu({"pci0000:e0", "0000:e0:01.0", "0000:e1:00.0"}, 1);
   const topology::Machine machine = read(made);
@@ -53,7 +52,7 @@ TEST_F(TopologyReport, gives_each_pair_its_class) {
 }
 
 TEST_F(TopologyReport, knows_no_class_where_the_kernel_hides_the_nodes) {
-  machines::Machine made = machines::plain();
+  synthetic::Machine made = synthetic::plain();
   made.add_numa_node(1, "");
   made.add_gpu({"pci0000:00", "0000:00:05.0"}, -1);
   made.add_nic({"pci0001:00", "0001:00:06.0"}, -1, "mlx5_0", "eth0");
@@ -65,7 +64,7 @@ TEST_F(TopologyReport, knows_no_class_where_the_kernel_hides_the_nodes) {
 }
 
 TEST_F(TopologyReport, has_all_devices_on_the_node_of_a_machine_with_one) {
-  const topology::Machine machine = read(machines::virtual_machine());
+  const topology::Machine machine = read(synthetic::virtual_machine());
   EXPECT_EQ(topology_json(machine, "").at("numa_distances").at(0).at("class"), "NODE");
   const std::string text = topology_text(machine, "");
   EXPECT_THAT(text, Not(HasSubstr("node unknown")));
@@ -73,7 +72,7 @@ TEST_F(TopologyReport, has_all_devices_on_the_node_of_a_machine_with_one) {
 }
 
 TEST_F(TopologyReport, says_of_an_empty_machine_what_it_lacks) {
-  const std::string text = topology_text(read(machines::plain()), "node-a");
+  const std::string text = topology_text(read(synthetic::plain()), "node-a");
   EXPECT_THAT(text, HasSubstr("host node-a · 0 GPUs · 0 NICs · 0 NVMe devices · 1 NUMA node · 4 cores"));
   EXPECT_THAT(text, HasSubstr("No NVIDIA GPU"));
   EXPECT_THAT(text, HasSubstr("No RDMA device"));
@@ -81,7 +80,7 @@ TEST_F(TopologyReport, says_of_an_empty_machine_what_it_lacks) {
 }
 
 TEST_F(TopologyReport, does_not_speak_for_the_kernel_where_sysfs_was_not_recorded) {
-  topology::Machine machine = read(machines::plain());
+  topology::Machine machine = read(synthetic::plain());
   machine.has_sysfs = false;
   const std::string text = topology_text(machine, "");
   EXPECT_THAT(text, HasSubstr("No RDMA device is in hwloc's document"));
@@ -89,20 +88,20 @@ TEST_F(TopologyReport, does_not_speak_for_the_kernel_where_sysfs_was_not_recorde
 }
 
 TEST_F(TopologyReport, names_a_link_below_its_best) {
-  machines::Machine made = machines::dgx();
+  synthetic::Machine made = synthetic::dgx();
   made.tree.file(made.folder_of("0000:bb:00.0") + "/current_link_width", "8");
   const std::string text = topology_text(read(made), "");
   EXPECT_THAT(text, HasSubstr("narrowest link 0000:bb:00.0 32.0 GT/s x8, at most 32.0 GT/s x16"));
 }
 
 TEST_F(TopologyReport, says_which_best_port_is_down) {
-  machines::Machine made = machines::dgx();
+  synthetic::Machine made = synthetic::dgx();
   made.tree.file(made.tree.target("sys/class/infiniband/mlx5_1") + "/ports/1/state", "1: DOWN");
   EXPECT_THAT(topology_text(read(made), ""), HasSubstr("mlx5_1 port 1 (DOWN)"));
 }
 
 TEST_F(TopologyReport, promises_no_rate_of_a_nic_of_which_none_is_known) {
-  machines::Machine made = machines::plain();
+  synthetic::Machine made = synthetic::plain();
   made.add_gpu({"pci0000:00", "0000:00:05.0"}, 0);
   made.add_function({.way = {"pci0000:00", "0000:00:03.0"},
                      .config = {.vendor = 0x1af4, .device = 0x1041, .class_code = 0x020000},
@@ -114,7 +113,7 @@ TEST_F(TopologyReport, promises_no_rate_of_a_nic_of_which_none_is_known) {
 }
 
 TEST_F(TopologyReport, keeps_to_the_width_of_the_terminal) {
-  machines::Machine made = machines::large();
+  synthetic::Machine made = synthetic::large();
   made.train_link("0000:bb:00.0", "16.0 GT/s PCIe", 8);
   topology::Machine machine = read(made);
   machine.gpus[0].pci.cores =
@@ -126,7 +125,7 @@ TEST_F(TopologyReport, keeps_to_the_width_of_the_terminal) {
 }
 
 TEST_F(TopologyReport, shows_the_pci_id_of_a_device_without_a_name) {
-  machines::Machine made = machines::plain();
+  synthetic::Machine made = synthetic::plain();
   made.add_function({.way = {"pci0000:00", "0000:00:03.0"},
                      .config = {.vendor = 0x1af4, .device = 0xfffe, .class_code = 0x020000},
                      .driver = "virtio-pci"});
@@ -134,7 +133,7 @@ TEST_F(TopologyReport, shows_the_pci_id_of_a_device_without_a_name) {
 }
 
 TEST_F(TopologyReport, shows_control_characters_of_a_recorded_machine_as_text) {
-  machines::Machine made = machines::dgx();
+  synthetic::Machine made = synthetic::dgx();
   made.tree.file(made.tree.target("sys/class/infiniband/mlx5_1") + "/ports/1/state", "4: \x1b[2J");
   EXPECT_THAT(topology_text(read(made), "\x1b[31m"), Not(HasSubstr("\x1b")));
 }
