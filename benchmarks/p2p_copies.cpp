@@ -4,8 +4,7 @@
 
 #include <memory>
 
-#include "cuda/peer_copy.hpp"
-#include "cuda/peer_link.hpp"
+#include "cuda/p2p.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/memory.hpp"
 #include "gdrbench/size.hpp"
@@ -19,10 +18,10 @@ struct Pair {
         target({.kind = MemoryKind::cuda, .length = size, .gpu = options.remote_gpu}),
         copy(options.gpu, options.remote_gpu) {}
   Buffer source, target;
-  cuda::PeerCopy copy;
+  cuda::P2pCopy copy;
 };
 
-LocalRepetition repetition(const cuda::PeerCopy::Times& times, std::uint64_t iterations) {
+LocalRepetition repetition(const cuda::P2pCopy::Times& times, std::uint64_t iterations) {
   const double each = 1e6 / static_cast<double>(iterations);
   return {.iterations = iterations, .time_us = times.host_s * each, .device_time_us = times.device_s * each};
 }
@@ -32,7 +31,7 @@ LocalRun measure(Pair& pair, std::uint64_t iterations, bool single) {
   static std::uint64_t seed = 0;
   fill_pattern(pair.source, {.length = size, .seed = ++seed});
   scrub(pair.target, {.length = size, .seed = seed});
-  cuda::PeerCopy::Times times;
+  cuda::P2pCopy::Times times;
   const std::uint64_t batch = single ? 1 : iterations;
   pair.copy.run(pair.target.data(), pair.source.data(), size, 1);  // warm-up
   scrub(pair.target, {.length = size, .seed = seed});
@@ -51,7 +50,7 @@ LocalRun measure(Pair& pair, std::uint64_t iterations, bool single) {
 std::vector<LocalCase> p2p_copy_cases(const P2pCopyOptions& options) {
   std::vector<std::uint64_t> sizes = options.sizes;
   if (sizes.empty()) sizes = {8, 4096, 65536, 1 << 20, 8 << 20, 64 << 20};
-  const std::string link = cuda::peer_link(options.gpu, options.remote_gpu).kind;
+  const std::string link = cuda::p2p_link(options.gpu, options.remote_gpu).kind;
   std::vector<LocalCase> cases;
   for (const bool single : {true, false})
     for (const std::uint64_t size : sizes) {

@@ -7,7 +7,7 @@
 #include "base/case_fields.hpp"
 #include "gdrbench/size.hpp"
 #include "measure/core_binding.hpp"
-#include "memory/staging_choice.hpp"
+#include "path/staging_layout.hpp"
 
 namespace gdrbench::benchmarks {
 namespace {
@@ -34,7 +34,8 @@ std::vector<Load> loads_of(const Case& c, const MeasureOptions& options) {
 // Plain staging copies whole messages, as far as a wire takes them at once.
 std::uint64_t chunk_bytes(const Case& c, const MeasureOptions& options) {
   if (!is_pipelined(c.staging.variant)) return std::clamp(c.size_bytes, min_chunk_bytes, max_chunk_bytes);
-  if (c.staging.variant == Staging::automatic && !options.chunk_given) return memory::choose_chunk_bytes(c);
+  if (c.staging.variant == Staging::automatic && !options.chunk_given)
+    return memory::choose_chunk_bytes(path::staging_use(c));
   return options.staging.chunk_bytes;
 }
 

@@ -9,15 +9,14 @@
 #include <memory>
 #include <optional>
 
-#include "cuda/backend.hpp"
-#include "cuda/host_registration.hpp"
+#include "cuda/device.hpp"
+#include "cuda/memory.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/memory.hpp"
 #include "gdrbench/size.hpp"
 #include "memory/copier.hpp"
 #include "verbs/device.hpp"
 #include "verbs/memory_region.hpp"
-#include "verbs/protection_domain.hpp"
 
 namespace gdrbench::benchmarks {
 namespace {

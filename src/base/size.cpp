@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view accepted_size = "use digits with an optional k, M, G or T (powers of 1024)";
 constexpr std::string_view accepted_range = "a range is from:to:xFACTOR, like 8:64M:x2";
-constexpr std::size_t longest_list = 10'000;
-constexpr std::size_t longest_quote = 64;
+constexpr std::size_t max_list = 10'000;
+constexpr std::size_t max_quote = 64;
 
 /// Reads a text from left to right and knows where it is, so that every error can name the place.
 class Reader {
@@ -61,8 +61,8 @@ class Reader {
   }
 
   [[noreturn]] void fail(std::size_t place, std::string_view fault, std::string_view hint) const {
-    const bool whole = text_.size() <= longest_quote;
-    throw UsageError(fmt::format("{} '{}{}': {} at position {}; {}", what_, text_.substr(0, longest_quote),
+    const bool whole = text_.size() <= max_quote;
+    throw UsageError(fmt::format("{} '{}{}': {} at position {}; {}", what_, text_.substr(0, max_quote),
                                  whole ? "" : "…", fault, place + 1, hint));
   }
 
@@ -123,8 +123,8 @@ class Reader {
 class SizeList {
  public:
   void add(std::uint64_t size, const Reader& reader, std::size_t place) {
-    if (++entries_ > longest_list)
-      reader.fail(place, fmt::format("more than {} sizes", longest_list), "use a range with a larger factor");
+    if (++entries_ > max_list)
+      reader.fail(place, fmt::format("more than {} sizes", max_list), "use a range with a larger factor");
     if (seen_.insert(size).second) sizes_.push_back(size);
   }
   std::vector<std::uint64_t> take() { return std::move(sizes_); }

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "base/fields.hpp"
-#include "base/held_signals.hpp"
+#include "base/system.hpp"
 #include "cli/output.hpp"
 #include "doctor/facts/child_process.hpp"
 #include "doctor/facts/collect.hpp"
@@ -17,7 +17,7 @@
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
 #include "gdrbench/session.hpp"
-#include "topology/recording.hpp"
+#include "topology/root.hpp"
 
 namespace gdrbench::cli {
 namespace {

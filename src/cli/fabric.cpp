@@ -12,7 +12,7 @@
 
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
-#include "verbs/device_list.hpp"
+#include "verbs/device.hpp"
 
 namespace gdrbench::cli {
 namespace {

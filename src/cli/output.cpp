@@ -8,7 +8,7 @@
 #include <iostream>
 #include <string>
 
-#include "base/printable.hpp"
+#include "base/error_text.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
 

@@ -14,7 +14,7 @@
 #include "gdrbench/error.hpp"
 #include "gdrbench/session.hpp"
 #include "gdrbench/size.hpp"
-#include "verbs/device_list.hpp"
+#include "verbs/device.hpp"
 
 namespace gdrbench::cli {
 namespace {

@@ -16,8 +16,8 @@
 #include "report/topology_report.hpp"
 #include "topology/hwloc_view.hpp"
 #include "topology/machine.hpp"
-#include "topology/recording.hpp"
-#include "verbs/device_list.hpp"
+#include "topology/root.hpp"
+#include "verbs/device.hpp"
 
 namespace gdrbench::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "cuda/backend.hpp"
+#include "cuda/device.hpp"
 #include "cuda/error_hint.hpp"
 #include "gdrbench/error.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/confirm.hpp"
+#include "base/error_text.hpp"
 
 namespace gdrbench::cuda {
 namespace {

@@ -1,21 +1,12 @@
 // The backend of a build without the CUDA Toolkit: nothing can be made, so nothing made is ever used.
-#include "cuda/backend.hpp"
 #include "cuda/device.hpp"
-#include "cuda/device_memory.hpp"
-#include "cuda/dmabuf.hpp"
-#include "cuda/host_registration.hpp"
-#include "cuda/ipc.hpp"
-#include "cuda/load.hpp"
+#include "cuda/memory.hpp"
+#include "cuda/p2p.hpp"
 #include "cuda/pattern.hpp"
-#include "cuda/peer_copy.hpp"
-#include "cuda/peer_link.hpp"
-#include "cuda/pinned_memory.hpp"
 #include "cuda/pointer.hpp"
 #include "cuda/resident.hpp"
 #include "cuda/resident_copy.hpp"
 #include "cuda/stream.hpp"
-#include "cuda/vmm_memory.hpp"
-#include "cuda/watcher.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::cuda {
@@ -201,17 +192,17 @@ void CloseIpcMemory::operator()(void* /*base*/) const noexcept {}
 ImportedMemory::ImportedMemory(int /*gpu*/, const IpcExport& /*exported*/) {
   refuse();
 }
-PeerLink peer_link(int /*gpu*/, int /*other*/) {
+P2pLink p2p_link(int /*gpu*/, int /*other*/) {
   refuse();
 }
 int find_gpu(const std::string& /*uuid*/) {
   return -1;
 }
-PeerCopy::PeerCopy(int gpu, int other) : gpu_(gpu), other_(other), stream_(gpu) {
+P2pCopy::P2pCopy(int gpu, int other) : gpu_(gpu), other_(other), stream_(gpu) {
   refuse();
 }
-PeerCopy::Times PeerCopy::run(std::byte* /*destination*/, const std::byte* /*source*/,
-                              std::uint64_t /*length*/, std::uint64_t /*count*/) {
+P2pCopy::Times P2pCopy::run(std::byte* /*destination*/, const std::byte* /*source*/, std::uint64_t /*length*/,
+                            std::uint64_t /*count*/) {
   refuse();
 }
 

@@ -123,11 +123,11 @@ bool is_aligned(const PatternRanges& ranges) {
          (ranges.count <= 1 || ranges.stride % group_bytes == 0);
 }
 
-dim3 grid_for(const PatternRanges& ranges, unsigned most_blocks) {
-  constexpr std::uint64_t most_rows = 65'535;  // "Maximum y-dimension of a grid", CUDA C++ Programming Guide
+dim3 grid_for(const PatternRanges& ranges, unsigned max_blocks) {
+  constexpr std::uint64_t max_rows = 65'535;  // "Maximum y-dimension of a grid", CUDA C++ Programming Guide
   const std::uint64_t tiles =
-      std::min<std::uint64_t>((ranges.length + tile_bytes - 1) / tile_bytes, most_blocks);
-  const std::uint64_t rows = std::min({ranges.count, (most_blocks + tiles - 1) / tiles, most_rows});
+      std::min<std::uint64_t>((ranges.length + tile_bytes - 1) / tile_bytes, max_blocks);
+  const std::uint64_t rows = std::min({ranges.count, (max_blocks + tiles - 1) / tiles, max_rows});
   return {static_cast<unsigned>(tiles), static_cast<unsigned>(rows)};
 }
 
@@ -168,7 +168,7 @@ PatternKernels::PatternKernels(int gpu) : gpu_(gpu), stream_(gpu), host_word_(gp
   check_runtime(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu),
                 "reading cudaDevAttrMultiProcessorCount" + where);
   // Several times what runs at once, so that none waits long for the last one.
-  most_blocks_ = static_cast<unsigned>(multiprocessors) * 32;
+  max_blocks_ = static_cast<unsigned>(multiprocessors) * 32;
   void* memory = nullptr;
   check_runtime(cudaMalloc(&memory, word_bytes), "allocating GPU memory" + where);
   device_word_.reset(memory);
@@ -178,14 +178,14 @@ void PatternKernels::start_writing(const PatternRanges& ranges, std::uint64_t fl
   if (is_empty(ranges)) return;
   use_device(gpu_);
   launch(is_aligned(ranges) ? write_ranges<true> : write_ranges<false>, "writes", ranges, flip,
-         grid_for(ranges, most_blocks_), stream_);
+         grid_for(ranges, max_blocks_), stream_);
 }
 
 void PatternKernels::start_checking(const PatternRanges& ranges) {
   if (is_empty(ranges)) return;
   use_device(gpu_);
   launch(is_aligned(ranges) ? check_ranges<true> : check_ranges<false>, "checks", ranges,
-         static_cast<unsigned long long*>(device_word_.get()), grid_for(ranges, most_blocks_), stream_);
+         static_cast<unsigned long long*>(device_word_.get()), grid_for(ranges, max_blocks_), stream_);
 }
 
 void PatternKernels::write(const PatternRanges& ranges, std::uint64_t flip) {

@@ -6,8 +6,7 @@
 #include <mutex>
 #include <optional>
 
-#include "cuda/device_memory.hpp"
-#include "cuda/pinned_memory.hpp"
+#include "cuda/memory.hpp"
 #include "cuda/stream.hpp"
 
 namespace gdrbench::cuda {
@@ -50,7 +49,7 @@ class PatternKernels {
  private:
   int gpu_;
   Stream stream_;
-  unsigned most_blocks_ = 1;  ///< of one launch
+  unsigned max_blocks_ = 1;  ///< of one launch
   PinnedMemory host_word_;
   std::unique_ptr<void, FreeDeviceMemory> device_word_;
   std::mutex mutex_;

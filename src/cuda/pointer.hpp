@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
+#include <utility>
 
 namespace gdrbench::cuda {
 
@@ -38,5 +41,25 @@ void require_registrable(const void* address);
 /// what they wrote (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). False when the driver refuses that for this kind of
 /// memory. Throws CudaError on any other failure.
 bool set_sync_memops(const void* address);
+
+/// GPU memory exported as a dma-buf, the way of giving it to a NIC without a peer-memory module. Owns the
+/// descriptor; the memory must outlive it.
+class Dmabuf {
+ public:
+  /// Exports the host pages that hold the range. Throws Unavailable with the reason when the device exports
+  /// none or the memory is of the wrong kind, CudaError when the export fails.
+  Dmabuf(int gpu, const std::byte* address, std::uint64_t length);
+  ~Dmabuf();
+  Dmabuf(Dmabuf&& other) noexcept : fd_(std::exchange(other.fd_, -1)), offset_(other.offset_) {}
+  Dmabuf& operator=(Dmabuf&&) = delete;
+
+  int fd() const { return fd_; }
+  /// Of the range's first byte in the dma-buf, bytes.
+  std::uint64_t offset() const { return offset_; }
+
+ private:
+  int fd_ = -1;
+  std::uint64_t offset_ = 0;
+};
 
 }  // namespace gdrbench::cuda

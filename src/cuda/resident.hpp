@@ -3,8 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
-#include "cuda/pinned_memory.hpp"
+#include "cuda/memory.hpp"
 #include "cuda/stream.hpp"
 
 namespace gdrbench::cuda {
@@ -47,6 +48,56 @@ class ResidentKernel {
   PinnedMemory shared_;
   std::unique_ptr<void, DestroyStream> stream_;
   bool running_ = false;
+};
+
+/// A kernel that sees messages arrive in its GPU's memory: it polls one byte, the last of a message, until it
+/// has the value that a message brings, turns it over for the next one, and tells the host. One message may
+/// come at a time: the next one only after the host has learned of the one before.
+class GpuWatcher {
+ public:
+  /// Throws Unavailable, CudaError.
+  explicit GpuWatcher(int gpu);
+
+  /// Watches `tail`, in memory of this GPU, for `messages` messages; then the kernel ends by itself. The byte
+  /// must not hold `expected` yet. Throws CudaError.
+  void start(std::byte* tail, std::byte expected, std::uint64_t messages);
+  /// Messages seen since start(). Costs a load of host memory.
+  std::uint64_t seen() const { return kernel_.word(0); }
+  /// Throws CudaError when the kernel has failed.
+  void check() const { kernel_.check(); }
+  /// Ends the kernel, whatever it still waits for. Throws CudaError.
+  void stop() { kernel_.stop(); }
+
+ private:
+  ResidentKernel kernel_;
+};
+
+enum class LoadKind {
+  compute,  ///< multiplies and adds in registers
+  memory,   ///< reads through 512 MiB of the GPU's memory, more than its caches hold
+};
+
+/// A kernel that keeps every SM of a GPU but one busy, with half of the threads that an SM can hold, so that
+/// other kernels find room, and counts what it gets done.
+class GpuLoad {
+ public:
+  /// Throws Unavailable, CudaError.
+  GpuLoad(int gpu, LoadKind kind);
+
+  /// Throws CudaError.
+  void start();
+  /// Work done since start(), by all blocks together: a unit is a fixed number of FMAs of a block (some
+  /// 20 µs by the clock of an H100), or 1 MiB read. Reads host memory only.
+  std::uint64_t units() const;
+  /// Throws CudaError.
+  void stop() { kernel_.stop(); }
+
+  unsigned blocks() const { return blocks_; }
+
+ private:
+  unsigned blocks_;
+  std::optional<DeviceMemory> buffer_;
+  ResidentKernel kernel_;  // goes before the memory that it reads
 };
 
 }  // namespace gdrbench::cuda

@@ -14,7 +14,7 @@ constexpr unsigned round_bytes = threads * bytes_of_thread;
 constexpr unsigned header_words = sizeof(ResidentCopy::Order) / 4;
 // Whole cache lines.
 constexpr std::uint64_t slot_bytes =
-    (flagged_bytes(sizeof(ResidentCopy::Order) + ResidentCopy::most_bytes) + 127) / 128 * 128;
+    (flagged_bytes(sizeof(ResidentCopy::Order) + ResidentCopy::max_bytes) + 127) / 128 * 128;
 static_assert(slot_bytes == 32896 && sizeof(ResidentCopy::Order) == 24);
 constexpr std::uint64_t counter_offset = ResidentCopy::slots * slot_bytes;
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "cuda/pinned_memory.hpp"
+#include "cuda/memory.hpp"
 #include "cuda/stream.hpp"
 
 namespace gdrbench::cuda {
@@ -18,8 +18,8 @@ namespace gdrbench::cuda {
 /// tried and is slower, since the GPU has few reads of host memory under way at once.
 class ResidentCopy {
  public:
-  static constexpr std::uint64_t most_bytes = 16 << 10;  ///< of one piece
-  static constexpr std::uint64_t slots = 16;             ///< pieces in flight; piece n uses slot n mod slots
+  static constexpr std::uint64_t max_bytes = 16 << 10;  ///< of one piece
+  static constexpr std::uint64_t slots = 16;            ///< pieces in flight; piece n uses slot n mod slots
 
   struct Order {
     std::uint64_t gpu_address;

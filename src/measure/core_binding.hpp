@@ -6,8 +6,8 @@
 #include "gdrbench/case.hpp"
 #include "gdrbench/path_proof.hpp"
 #include "measure/core_choice.hpp"
+#include "topology/cores.hpp"
 #include "topology/machine.hpp"
-#include "topology/thread_binding.hpp"
 
 namespace gdrbench::measure {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "topology/core_set.hpp"
+#include "topology/cores.hpp"
 
 namespace gdrbench::measure {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cuda/device.hpp"
-#include "cuda/load.hpp"
+#include "cuda/resident.hpp"
 #include "gdrbench/error.hpp"
 #include "measure/loops.hpp"
 

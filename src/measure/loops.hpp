@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/system.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/run_result.hpp"
 #include "measure/cpu_meter.hpp"
@@ -13,6 +13,7 @@
 #include "measure/summary.hpp"
 #include "measure/watch.hpp"
 #include "path/layout.hpp"
+#include "path/policy.hpp"
 
 /// The measuring loops, one for each suite and end. They are instantiated for every path, so that the clock
 /// is read at the same places for all of them: the difference between two results is the path and nothing

@@ -34,7 +34,7 @@ class PathRunner final : public Runner {
         payload_(pick(c, plan_.flow, payload)),
         path_(wire_, c, payload_.outgoing.get(), payload_.incoming.get()) {
     held_ = payload_;
-    if constexpr (requires { path_.bounce(); }) bounce_ = path_.bounce();
+    if constexpr (requires { path_.staging_buffer(); }) bounce_ = path_.staging_buffer();
     const Buffer* const payload_memory =
         payload_.incoming ? payload_.incoming.get() : payload_.outgoing.get();
     if (uses_verbs(c.path) && !is_staged(c.path) && payload_memory != nullptr &&
@@ -71,10 +71,11 @@ class PathRunner final : public Runner {
     plan_.request = request;
     // Payload that the peer has read raises no completion here; see TcpWire.
     if constexpr (requires { wire_.bytes_moved(); }) wire_.bytes_moved();
-    for (std::uint32_t lane = 0; lane < path_.layout().lanes; ++lane) {
+    for (std::uint32_t queue_pair = 0; queue_pair < path_.layout().queue_pairs; ++queue_pair) {
       if (payload_.outgoing)
-        fill_pattern(*payload_.outgoing, slots_of(lane, initiator_, path_.layout().size));
-      if (payload_.incoming) scrub(*payload_.incoming, slots_of(lane, !initiator_, path_.layout().size));
+        fill_pattern(*payload_.outgoing, slots_of(queue_pair, initiator_, path_.layout().size));
+      if (payload_.incoming)
+        scrub(*payload_.incoming, slots_of(queue_pair, !initiator_, path_.layout().size));
     }
     if (times_messages(plan_.c.suite)) {
       path_.start(latency_round(plan_));
@@ -179,31 +180,33 @@ class PathRunner final : public Runner {
             .incoming = path::needs_incoming(c, flow) ? session.incoming : nullptr};
   }
 
-  // The slots of a lane that messages of this run use, each with its seed, on which both ends agree: the
-  // run's own, the end that the data comes from, and the message number in its lane, modulo the slots.
-  PatternSlots slots_of(std::uint32_t lane, bool from_initiator, std::uint64_t length) const {
+  // The slots of a queue pair that messages of this run use, each with its seed, on which both ends agree:
+  // the run's own, the end that the data comes from, and the message number in its queue pair, modulo the
+  // slots.
+  PatternSlots slots_of(std::uint32_t queue_pair, bool from_initiator, std::uint64_t length) const {
     const path::Layout& layout = path_.layout();
-    return {.offset = layout.offset(lane, 0),
+    return {.offset = layout.offset(queue_pair, 0),
             .length = length,
             .stride = layout.stride,
-            .count = used_slots(plan_.c, layout, plan_.request, lane),
-            .seed = plan_.request.seed + (from_initiator ? 0 : std::uint64_t{1} << 40) + lane * layout.slots};
+            .count = used_slots(plan_.c, layout, plan_.request, queue_pair),
+            .seed = plan_.request.seed + (from_initiator ? 0 : std::uint64_t{1} << 40) +
+                    queue_pair * layout.slots};
   }
 
   std::string first_wrong_byte() const {
     if (!payload_.incoming) return "";
-    for (std::uint32_t lane = 0; lane < path_.layout().lanes; ++lane)
+    for (std::uint32_t queue_pair = 0; queue_pair < path_.layout().queue_pairs; ++queue_pair)
       if (const auto wrong =
-              find_mismatch(*payload_.incoming, slots_of(lane, !initiator_, path_.pattern_bytes())))
-        return describe_mismatch(lane, *wrong);
+              find_mismatch(*payload_.incoming, slots_of(queue_pair, !initiator_, path_.pattern_bytes())))
+        return describe_mismatch(queue_pair, *wrong);
     return "";
   }
 
-  std::string describe_mismatch(std::uint32_t lane, const Mismatch& wrong) const {
+  std::string describe_mismatch(std::uint32_t queue_pair, const Mismatch& wrong) const {
     return fmt::format("{}: wrong byte in {}, slot {}, byte {}: expected {:#04x}, found {:#04x}{}",
                        case_name(plan_.c),
-                       message_in_slot(plan_.c, path_.layout(), plan_.request, lane, wrong.slot), wrong.slot,
-                       wrong.offset, wrong.expected, wrong.found,
+                       message_in_slot(plan_.c, path_.layout(), plan_.request, queue_pair, wrong.slot),
+                       wrong.slot, wrong.offset, wrong.expected, wrong.found,
                        wrong.expected == wrong.found ? " just after it was checked: it came late" : "");
   }
 

@@ -2,8 +2,8 @@
 
 #include "gdrbench/error.hpp"
 #include "measure/runner.hpp"
-#include "path/bounce.hpp"
 #include "path/layout.hpp"
+#include "path/staging_layout.hpp"
 
 namespace gdrbench::measure {
 namespace {
@@ -38,7 +38,7 @@ std::uint64_t payload_bytes(const Case& c) {
 }
 
 std::uint64_t bounce_bytes(const Case& c) {
-  return is_staged(c.path) ? path::bounce_layout(c).bytes() * c.queue_pairs : 0;
+  return is_staged(c.path) ? path::staging_layout(c).bytes() * c.queue_pairs : 0;
 }
 
 void provide_payload(const Case& c, path::Flow flow, Payload& payload) {

@@ -110,7 +110,7 @@ void refuse_huge_bounce(const Case& c) {
         fmt::format("staging {} queue pairs in chunks of {} would take {} of bounce memory at each end, more "
                     "than {}; use a "
                     "smaller --chunk or --staging-depth, or fewer --queue-pairs",
-                    c.queue_pairs, format_size(path::bounce_layout(c).chunk_bytes),
+                    c.queue_pairs, format_size(path::staging_layout(c).chunk_bytes),
                     format_size(bounce_bytes(c)), format_size(most_bytes)));
 }
 

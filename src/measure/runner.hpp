@@ -32,7 +32,7 @@ class Runner {
   virtual ~Runner() = default;
   /// What the other end's connect() needs.
   virtual nlohmann::json offer() = 0;
-  /// `sockets`: one a lane for TCP paths, else empty. Returns when traffic may flow.
+  /// `sockets`: one a queue pair for TCP paths, else empty. Returns when traffic may flow.
   virtual void connect(const nlohmann::json& peer_offer, std::vector<wire::Socket> sockets) = 0;
   /// Fills the pattern, scrubs the receiving side and posts the first receives. Both ends prepare before
   /// either runs.

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "cuda/device.hpp"
-#include "cuda/watcher.hpp"
+#include "cuda/resident.hpp"
 
 namespace gdrbench::measure {
 namespace {

@@ -16,12 +16,12 @@ struct CopierOptions {
   std::span<const std::byte> range{};  ///< of payload memory, in which all copies of it lie; for gdrcopy
   int gpu = 0;
   Towards towards = Towards::host;
-  bool pageable = false;  ///< the bounce memory is not pinned: copies then block
+  bool pageable = false;  ///< the staging buffer is not pinned: copies then block
   CopyEngine engine = CopyEngine::copy_engine;
   unsigned streams = 1;  ///< of the copy engine, taken in turn
 };
 
-/// Moves bytes between payload and bounce memory, one way; what was submitted finishes in that order as far
+/// Moves bytes between payload and staging buffer, one way; what was submitted finishes in that order as far
 /// as `finished` tells. Calls may come from any one thread at a time.
 class Copier {
  public:
@@ -46,6 +46,6 @@ class Copier {
 std::unique_ptr<Copier> make_copier(const CopierOptions& options);
 
 /// The largest piece that the engine copies, bytes.
-std::uint64_t most_bytes(CopyEngine engine);
+std::uint64_t max_bytes(CopyEngine engine);
 
 }  // namespace gdrbench::memory

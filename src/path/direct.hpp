@@ -12,8 +12,7 @@
 #include "gdrbench/path_proof.hpp"
 #include "gdrbench/run_result.hpp"
 #include "path/layout.hpp"
-#include "path/offer.hpp"
-#include "path/wire_threads.hpp"
+#include "path/policy.hpp"
 #include "wire/queue_pair.hpp"
 
 namespace gdrbench::path {
@@ -27,7 +26,7 @@ class Direct {
     // 8 MiB is the smallest largest-message of the fabrics seen (rxe).
     const std::uint64_t segments = std::min<std::uint64_t>((c.size_bytes + (8 << 20) - 1) >> 23, 16);
     const auto depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(queue_depth(c) * segments, 4096));
-    return {.lanes = c.queue_pairs,
+    return {.queue_pairs = c.queue_pairs,
             .send_depth = depth + 4,  // room for the tokens
             .receive_depth = 2 * depth + 4,
             .inline_bytes = c.memory == MemoryKind::host || is_baseline(c.path) ? c.verbs.inline_bytes : 0,
@@ -51,7 +50,7 @@ class Direct {
     inline_ = !on_gpu_ && op_ != Op::read && layout_.size <= wire.inline_bytes();
     polls_memory_ = polls_for_writes(c) && op_ == Op::write;
     own_bytes_ = polls_memory_ ? 1 : turned_bytes(c);
-    lanes_.resize(layout_.lanes);
+    queue_pairs_.resize(layout_.queue_pairs);
   }
 
   /// Sockets know when the target has taken a write only by a token that follows it.
@@ -69,11 +68,11 @@ class Direct {
     if (incoming_.length > 0) j["incoming"] = to_json(incoming_);
     return j;
   }
-  void connect(const nlohmann::json& peer) {
+  void connect(const nlohmann::json& remote_offer) {
     // Named by this end in its requests: where a read comes from, or a write goes to.
     const bool reads = op_ == Op::read && incoming_.length > 0;
     const bool writes = (op_ == Op::write || op_ == Op::write_imm) && outgoing_.length > 0;
-    const Fields offer(peer, "offer.path");
+    const Fields offer(remote_offer, "offer.path");
     if (reads || writes) remote_ = offered_region(offer, reads ? "outgoing" : "incoming", layout_.bytes());
   }
 
@@ -81,17 +80,17 @@ class Direct {
   void start(const Round& round) {
     round_ = round;
     posted_ = done_ = accepted_ = tokens_before_ = tokens_after_ = 0;
-    next_lane_ = 0;
-    for (std::uint32_t l = 0; l < layout_.lanes; ++l) {
-      Lane& lane = lanes_[l];
-      lane = {};
-      lane.quota = share_of(round.posts, l, layout_.lanes);
-      const std::uint64_t arrivals = two_sided() ? share_of(round.accepts, l, layout_.lanes) : 0;
-      lane.first_data = round.token_before ? 1 : 0;
-      lane.end_data = lane.first_data + arrivals * receives_per_message();
-      lane.receives = lane.end_data + (round.token_after ? 1 : 0);
-      for (std::uint32_t i = 0; i < limits_.receive_depth && lane.receives_posted < lane.receives; ++i)
-        post_receive(l);
+    next_queue_pair_ = 0;
+    for (std::uint32_t q = 0; q < layout_.queue_pairs; ++q) {
+      QueuePair& pair = queue_pairs_[q];
+      pair = {};
+      pair.quota = share_of(round.posts, q, layout_.queue_pairs);
+      const std::uint64_t arrivals = two_sided() ? share_of(round.accepts, q, layout_.queue_pairs) : 0;
+      pair.first_data = round.token_before ? 1 : 0;
+      pair.end_data = pair.first_data + arrivals * receives_per_message();
+      pair.receives = pair.end_data + (round.token_after ? 1 : 0);
+      for (std::uint32_t i = 0; i < limits_.receive_depth && pair.receives_posted < pair.receives; ++i)
+        post_receive(q);
     }
     if (polls_memory_ && incoming_.length > 0) tail(incoming_) = std::byte{0};
   }
@@ -101,19 +100,19 @@ class Direct {
   /// Nothing is staged.
   std::optional<StageTimes> stages() const { return std::nullopt; }
 
-  /// Posts the next segment if the window of its lane has room.
+  /// Posts the next segment if the window of its queue pair has room.
   bool try_post() {
-    for (std::uint32_t tried = 0; tried < layout_.lanes; ++tried) {
-      const std::uint32_t l = next_lane_;
-      Lane& lane = lanes_[l];
-      const bool whole = lane.segment == 0;
-      const bool room = lane.posted - lane.completed < depth_ && lane.message < lane.quota;
-      if (room && post_segment(l)) {
-        if (lane.segment == 0) next_lane_ = l + 1 == layout_.lanes ? 0 : l + 1;
+    for (std::uint32_t tried = 0; tried < layout_.queue_pairs; ++tried) {
+      const std::uint32_t q = next_queue_pair_;
+      QueuePair& pair = queue_pairs_[q];
+      const bool whole = pair.segment == 0;
+      const bool room = pair.posted - pair.completed < depth_ && pair.message < pair.quota;
+      if (room && post_segment(q)) {
+        if (pair.segment == 0) next_queue_pair_ = q + 1 == layout_.queue_pairs ? 0 : q + 1;
         return true;
       }
-      if (!whole) return false;  // finish a message before another lane's turn
-      next_lane_ = l + 1 == layout_.lanes ? 0 : l + 1;
+      if (!whole) return false;  // finish a message before another queue pair's turn
+      next_queue_pair_ = q + 1 == layout_.queue_pairs ? 0 : q + 1;
     }
     return false;
   }
@@ -123,7 +122,7 @@ class Direct {
     std::array<wire::Completion, 16> batch;
     const std::size_t count = wire_->poll(batch);
     for (std::size_t i = 0; i < count; ++i) take(batch[i]);
-    bool moved = count > 0 || stir_.moved(*wire_);
+    bool moved = count > 0 || progress_detector_.moved(*wire_);
     if (polls_memory_ && accepted_ < round_.accepts && tail_arrived()) {
       ++accepted_;
       moved = true;
@@ -135,11 +134,12 @@ class Direct {
   std::uint64_t posted() const { return posted_; }      ///< messages posted whole
   std::uint64_t done() const { return done_; }          ///< posted messages that completed
   std::uint64_t accepted() const { return accepted_; }  ///< messages that arrived here
-  bool token_before_arrived() const { return tokens_before_ == layout_.lanes; }
-  bool token_after_arrived() const { return tokens_after_ == layout_.lanes; }
+  bool token_before_arrived() const { return tokens_before_ == layout_.queue_pairs; }
+  bool token_after_arrived() const { return tokens_after_ == layout_.queue_pairs; }
   void post_tokens() {
-    for (std::uint32_t l = 0; l < layout_.lanes; ++l)
-      if (const int error = wire_->post_send({.id = token_id, .lane = l}); error != 0) refuse("token", error);
+    for (std::uint32_t q = 0; q < layout_.queue_pairs; ++q)
+      if (const int error = wire_->post_send({.id = token_id, .queue_pair = q}); error != 0)
+        refuse("token", error);
   }
   const std::string& failure() const { return failure_; }
 
@@ -156,7 +156,7 @@ class Direct {
 
  private:
   static constexpr std::uint64_t token_id = std::uint64_t{1} << 47;
-  struct Lane {
+  struct QueuePair {
     std::uint64_t quota = 0;                          ///< messages to post in this round
     std::uint64_t message = 0, segment = 0;           ///< next to post
     std::uint64_t posted = 0, completed = 0;          ///< segments
@@ -177,54 +177,54 @@ class Direct {
     return std::min(segment_bytes_, layout_.size - segment * segment_bytes_);
   }
 
-  bool post_segment(std::uint32_t l) {
-    Lane& lane = lanes_[l];
-    const std::uint64_t offset = layout_.offset(l, lane.message) + lane.segment * segment_bytes_;
-    const bool last = lane.segment + 1 == segments_;
+  bool post_segment(std::uint32_t q) {
+    QueuePair& pair = queue_pairs_[q];
+    const std::uint64_t offset = layout_.offset(q, pair.message) + pair.segment * segment_bytes_;
+    const bool last = pair.segment + 1 == segments_;
     const wire::Region& local = op_ == Op::read ? incoming_ : outgoing_;
-    if (polls_memory_ && last) tail(outgoing_) = tail_value(lane.message);
-    wire::SendRequest request{.id = lane.posted + 1,
-                              .lane = l,
+    if (polls_memory_ && last) tail(outgoing_) = tail_value(pair.message);
+    wire::SendRequest request{.id = pair.posted + 1,
+                              .queue_pair = q,
                               .op = op_ == Op::write_imm && !last ? Op::write : op_,
                               .address = local.address + offset,
-                              .length = static_cast<std::uint32_t>(segment_length(lane.segment)),
+                              .length = static_cast<std::uint32_t>(segment_length(pair.segment)),
                               .lkey = local.lkey,
                               .remote_address = remote_.address + offset,
                               .rkey = remote_.rkey,
                               .inline_data = inline_};
-    request.signaled = (lane.posted + 1) % signal_every_ == 0 || (last && lane.message + 1 == lane.quota);
+    request.signaled = (pair.posted + 1) % signal_every_ == 0 || (last && pair.message + 1 == pair.quota);
     if (const int error = wire_->post_send(request); error != 0) {
       refuse("send request", error);
       return false;
     }
-    ++lane.posted;
+    ++pair.posted;
     if (last) {
-      ++lane.message;
+      ++pair.message;
       ++posted_;
-      lane.segment = 0;
+      pair.segment = 0;
     } else {
-      ++lane.segment;
+      ++pair.segment;
     }
     return true;
   }
 
-  void post_receive(std::uint32_t l) {
-    Lane& lane = lanes_[l];
-    const std::uint64_t index = lane.receives_posted;
-    wire::ReceiveRequest request{.id = index, .lane = l};
-    if (op_ == Op::send && index >= lane.first_data && index < lane.end_data) {
-      const std::uint64_t message = (index - lane.first_data) / segments_;
-      const std::uint64_t segment = (index - lane.first_data) % segments_;
-      request.address = incoming_.address + layout_.offset(l, message) + segment * segment_bytes_;
+  void post_receive(std::uint32_t q) {
+    QueuePair& pair = queue_pairs_[q];
+    const std::uint64_t index = pair.receives_posted;
+    wire::ReceiveRequest request{.id = index, .queue_pair = q};
+    if (op_ == Op::send && index >= pair.first_data && index < pair.end_data) {
+      const std::uint64_t message = (index - pair.first_data) / segments_;
+      const std::uint64_t segment = (index - pair.first_data) % segments_;
+      request.address = incoming_.address + layout_.offset(q, message) + segment * segment_bytes_;
       request.length = static_cast<std::uint32_t>(segment_length(segment));
       request.lkey = incoming_.lkey;
     }
     if (const int error = wire_->post_receive(request); error != 0) refuse("receive request", error);
-    ++lane.receives_posted;
+    ++pair.receives_posted;
   }
 
   void take(const wire::Completion& c) {
-    Lane& lane = lanes_[c.lane];
+    QueuePair& pair = queue_pairs_[c.queue_pair];
     if (c.status != 0) {
       if (failure_.empty() || (failed_by_flush_ && c.status != wire::flush_status)) {
         failure_ = wire::describe_status(
@@ -232,18 +232,18 @@ class Direct {
         failed_by_flush_ = c.status == wire::flush_status;
       }
     } else if (c.kind == wire::Completion::Kind::received) {
-      if (c.id < lane.first_data) {
+      if (c.id < pair.first_data) {
         ++tokens_before_;
-      } else if (c.id < lane.end_data) {
-        if (++lane.arrived % receives_per_message() == 0) ++accepted_;
+      } else if (c.id < pair.end_data) {
+        if (++pair.arrived % receives_per_message() == 0) ++accepted_;
       } else {
         ++tokens_after_;
       }
-      if (lane.receives_posted < lane.receives) post_receive(c.lane);
+      if (pair.receives_posted < pair.receives) post_receive(c.queue_pair);
     } else if (c.id != token_id) {
       // In-order completion: this one stands for the unsignaled ones before it.
-      done_ += c.id / segments_ - lane.completed / segments_;
-      lane.completed = c.id;
+      done_ += c.id / segments_ - pair.completed / segments_;
+      pair.completed = c.id;
     }
   }
 
@@ -266,11 +266,11 @@ class Direct {
   wire::Region outgoing_, incoming_;
   wire::RemoteRegion remote_;
   std::uint64_t segment_bytes_ = 0, segments_ = 1, own_bytes_ = 0;
-  std::uint32_t depth_ = 1, signal_every_ = 1, next_lane_ = 0;
+  std::uint32_t depth_ = 1, signal_every_ = 1, next_queue_pair_ = 0;
   bool inline_ = false, on_gpu_ = false, polls_memory_ = false, failed_by_flush_ = false;
   Round round_;
-  std::vector<Lane> lanes_;
-  Stir<W> stir_;
+  std::vector<QueuePair> queue_pairs_;
+  ProgressDetector<W> progress_detector_;
   std::uint64_t posted_ = 0, done_ = 0, accepted_ = 0, tokens_before_ = 0, tokens_after_ = 0;
   std::string failure_;
 };

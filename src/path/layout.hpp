@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "gdrbench/case.hpp"
 
-/// How the payload of a case lies in memory, the same on both ends: message i of lane l uses slot i mod slots
-/// of that lane, at the sender and at the receiver.
+/// How the payload of a case lies in memory, the same on both ends: message i of queue pair l uses slot i mod
+/// slots of that queue pair, at the sender and at the receiver.
 namespace gdrbench::path {
 
 /// What one end does in a case. "Posts": it starts transfers; "accepts": it is their target.
@@ -34,26 +33,26 @@ constexpr bool needs_incoming(const Case& c, Flow flow) {
 struct Layout {
   std::uint64_t size = 0;    ///< bytes of one message
   std::uint64_t stride = 0;  ///< bytes from slot to slot
-  std::uint64_t slots = 1;   ///< of each lane
-  std::uint32_t lanes = 1;
+  std::uint64_t slots = 1;   ///< of each queue pair
+  std::uint32_t queue_pairs = 1;
 
-  std::uint64_t offset(std::uint32_t lane, std::uint64_t message) const {
-    return (lane * slots + message % slots) * stride;
+  std::uint64_t offset(std::uint32_t queue_pair, std::uint64_t message) const {
+    return (queue_pair * slots + message % slots) * stride;
   }
-  std::uint64_t bytes() const { return lanes * slots * stride; }
+  std::uint64_t bytes() const { return queue_pairs * slots * stride; }
 };
 
 /// A ping-pong reuses one slot; bandwidth and overlap rotate through the footprint.
 inline Layout layout_of(const Case& c) {
-  constexpr std::uint64_t line = 64;          // no two messages share a cache line
-  constexpr std::uint64_t most_slots = 4096;  // small messages: enough to defeat the L1 and L2 caches
+  constexpr std::uint64_t line = 64;         // no two messages share a cache line
+  constexpr std::uint64_t max_slots = 4096;  // small messages: enough to defeat the L1 and L2 caches
   Layout layout{.size = c.size_bytes,
                 .stride = (c.size_bytes + line - 1) / line * line,
                 .slots = 1,
-                .lanes = c.queue_pairs};
+                .queue_pairs = c.queue_pairs};
   if (!times_messages(c.suite)) {
-    const std::uint64_t wanted = c.footprint_bytes / (layout.stride * layout.lanes);
-    layout.slots = std::clamp<std::uint64_t>(wanted, 1, most_slots);
+    const std::uint64_t wanted = c.footprint_bytes / (layout.stride * layout.queue_pairs);
+    layout.slots = std::clamp<std::uint64_t>(wanted, 1, max_slots);
   }
   return layout;
 }
@@ -76,35 +75,9 @@ constexpr std::uint64_t turned_bytes(const Case& c) {
   return spec(c.suite).arrival == ArrivalBy::memory ? 1 : 0;
 }
 
-/// Messages of `total` that go over `lane`: they are dealt out in turn.
-constexpr std::uint64_t share_of(std::uint64_t total, std::uint32_t lane, std::uint32_t lanes) {
-  return total / lanes + (lane < total % lanes ? 1 : 0);
+/// Messages of `total` that go over `queue pair`: they are dealt out in turn.
+constexpr std::uint64_t share_of(std::uint64_t total, std::uint32_t queue_pair, std::uint32_t queue_pairs) {
+  return total / queue_pairs + (queue_pair < total % queue_pairs ? 1 : 0);
 }
-
-/// One round of traffic: how many messages this end posts and accepts over all lanes, and how many tokens
-/// (zero-payload marks that start and end a round) come before and after the messages.
-struct Round {
-  std::uint64_t posts = 0;
-  std::uint64_t accepts = 0;
-  bool token_before = false;
-  bool token_after = false;
-};
-
-/// Tells a slow wire from a dead one: whether bytes have moved since the last look, where the wire can say,
-/// though no message is complete yet.
-template <class W>
-class Stir {
- public:
-  bool moved(const W& wire) {
-    if constexpr (requires { wire.bytes_moved(); }) {
-      const std::uint64_t before = std::exchange(seen_, wire.bytes_moved());
-      return seen_ != before;
-    }
-    return false;
-  }
-
- private:
-  std::uint64_t seen_ = 0;
-};
 
 }  // namespace gdrbench::path

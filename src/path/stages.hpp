@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/clock.hpp"
+#include "base/system.hpp"
 #include "gdrbench/run_result.hpp"
 
 namespace gdrbench::path {
@@ -30,7 +30,7 @@ class StageClock {
   double since_us_ = 0, busy_us_ = 0;
 };
 
-/// The stages of all lanes of a staged path at one end.
+/// The stages of all queue pairs of a staged path at one end.
 struct Stages {
   StageClock gpu_to_host, wire, host_to_gpu;
 

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <system_error>
 
-#include "base/printable.hpp"
+#include "base/error_text.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
 

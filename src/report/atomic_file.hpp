@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file_descriptor.hpp"
+#include "base/system.hpp"
 
 namespace gdrbench::report {
 

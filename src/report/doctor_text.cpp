@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/printable.hpp"
+#include "base/error_text.hpp"
 #include "report/text_table.hpp"
 
 namespace gdrbench::report {

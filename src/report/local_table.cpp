@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/printable.hpp"
+#include "base/error_text.hpp"
 #include "gdrbench/report.hpp"
 #include "gdrbench/size.hpp"
 #include "report/text_table.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/printable.hpp"
+#include "base/error_text.hpp"
 #include "gdrbench/size.hpp"
 #include "report/figures.hpp"
 #include "report/text_table.hpp"

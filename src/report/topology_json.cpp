@@ -25,9 +25,9 @@ Json link_json(const PcieLink& link) {
   return {{"transfers_per_second", known(link.transfers_per_second)},
           {"lanes", known(link.lanes)},
           {"bytes_per_second", known(bytes_per_second(link))},
-          {"most_transfers_per_second", known(link.most_transfers_per_second)},
-          {"most_lanes", known(link.most_lanes)},
-          {"most_bytes_per_second", known(most_bytes_per_second(link))}};
+          {"most_transfers_per_second", known(link.max_transfers_per_second)},
+          {"most_lanes", known(link.max_lanes)},
+          {"most_bytes_per_second", known(max_bytes_per_second(link))}};
 }
 
 Json hop_json(const Hop& hop) {

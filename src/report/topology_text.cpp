@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/printable.hpp"
+#include "base/error_text.hpp"
 #include "report/folded_table.hpp"
 #include "report/text_table.hpp"
 #include "report/topology_report.hpp"
 #include "report/units.hpp"
 #include "topology/best_pair.hpp"
-#include "topology/core_set.hpp"
+#include "topology/cores.hpp"
 
 namespace gdrbench::report {
 namespace {

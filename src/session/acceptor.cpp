@@ -74,7 +74,7 @@ void Acceptor::accept_connections() {
     wire::Socket socket = accept_one();
     reap(false);
     if (!socket) continue;
-    std::string address = socket.peer_address();
+    std::string address = socket.remote_address();
     const std::lock_guard lock(mutex_);
     if (strangers_.size() >= most_strangers) {
       log_(fmt::format("{} refused: {} others are in their handshake", address, most_strangers));

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/printable.hpp"
+#include "base/error_text.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
 #include "session/frame.hpp"

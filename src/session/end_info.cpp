@@ -13,7 +13,7 @@
 #include "gdrbench/memory.hpp"
 #include "gdrbench/version.hpp"
 #include "topology/pci_path.hpp"
-#include "verbs/device_list.hpp"
+#include "verbs/device.hpp"
 
 namespace gdrbench {
 namespace {

@@ -108,7 +108,7 @@ void greet_client(wire::Socket& socket, const json& hello, const std::string& ke
 wire::Socket open_lane(const wire::Address& server, const std::string& token, std::uint32_t lane,
                        Deadline deadline) {
   wire::Socket socket = wire::connect_tcp(server, deadline);
-  const std::string peer = socket.peer_address();
+  const std::string peer = socket.remote_address();
   json hello = make_hello("data");
   hello["token"] = token;
   hello["lane"] = lane;

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/printable.hpp"
+#include "base/error_text.hpp"
 
 namespace gdrbench::session {
 

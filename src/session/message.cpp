@@ -5,7 +5,7 @@
 
 #include <ctime>
 
-#include "base/printable.hpp"
+#include "base/error_text.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::session {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error_text.hpp"
 #include "base/fields.hpp"
-#include "base/printable.hpp"
 #include "base/records.hpp"
 #include "gdrbench/error.hpp"
 #include "session/frame.hpp"

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "topology/core_set.hpp"
+#include "topology/cores.hpp"
 
 namespace gdrbench::topology {
 namespace {
@@ -56,7 +56,7 @@ double pair_bytes_per_second(const Gpu& gpu, const Nic& nic, const RdmaPort& por
   double least = port.bytes_per_second;
   bool nic_is_known = least > 0;
   for (const Hop& hop : hops_between(gpu.pci.hops, nic.pci.hops)) {
-    const double rate = most_bytes_per_second(hop.link);
+    const double rate = max_bytes_per_second(hop.link);
     if (rate == 0) continue;
     nic_is_known |= is_of(nic, hop);
     if (least == 0 || rate < least) least = rate;

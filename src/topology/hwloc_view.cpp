@@ -6,7 +6,7 @@ namespace gdrbench::topology {
 namespace {
 
 constexpr const char* root_variable = "HWLOC_FSROOT";
-constexpr std::size_t most_xml_bytes = 64 << 20;  // of a machine with hundreds of devices, 1 MiB
+constexpr std::size_t max_xml_bytes = 64 << 20;  // of a machine with hundreds of devices, 1 MiB
 
 // They would start a GPU's driver in this process, and ask this machine whatever the root is. x86 moves the
 // thread to every core in turn; what it adds, sysfs tells too.
@@ -40,7 +40,7 @@ bool holds_a_pipe(const Root& root) {
 HwlocTopology load_hwloc(const Root& root) {
   const bool recorded = !root.is_this_machine();
   // Read here: hwloc would wait for a pipe of that name.
-  if (const FileText xml = recorded ? root.read("topology.xml", most_xml_bytes) : FileText(); xml.present()) {
+  if (const FileText xml = recorded ? root.read("topology.xml", max_xml_bytes) : FileText(); xml.present()) {
     HwlocTopology topology = prepare();
     const auto bytes = static_cast<int>(xml.text.size()) + 1;  // with the null character
     if (topology && hwloc_topology_set_xmlbuffer(topology.get(), xml.text.c_str(), bytes) == 0 &&

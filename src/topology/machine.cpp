@@ -6,9 +6,9 @@
 #include <charconv>
 #include <string_view>
 
-#include "topology/core_set.hpp"
+#include "topology/cores.hpp"
 #include "topology/hwloc_view.hpp"
-#include "topology/pci_names.hpp"
+#include "topology/pci_function.hpp"
 #include "topology/rdma_ports.hpp"
 
 namespace gdrbench::topology {
@@ -83,14 +83,14 @@ void sort_in(Machine& machine, const Root& root, hwloc_topology_t topology, hwlo
 // Of /proc/meminfo; 0 where it does not tell.
 std::uint64_t memory_of_machine(const Root& root) {
   constexpr std::string_view label = "MemTotal:";
-  constexpr std::uint64_t most_kibibytes = std::uint64_t{1} << 50;  // a recorded file may hold anything
+  constexpr std::uint64_t max_kibibytes = std::uint64_t{1} << 50;  // a recorded file may hold anything
   const std::string text = root.read("proc/meminfo").text;
   if (!text.starts_with(label)) return 0;
   const std::size_t digits = text.find_first_not_of(' ', label.size());
   std::uint64_t kibibytes = 0;
   if (digits != std::string::npos)
     std::from_chars(text.data() + digits, text.data() + text.size(), kibibytes);
-  return kibibytes <= most_kibibytes ? kibibytes << 10 : 0;
+  return kibibytes <= max_kibibytes ? kibibytes << 10 : 0;
 }
 
 template <class Device>

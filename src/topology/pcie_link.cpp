@@ -32,8 +32,8 @@ PcieLink read_link(const Root& root, const std::string& address) {
   const std::string folder = "sys/bus/pci/devices/" + address;
   return {.transfers_per_second = transfers_per_second(root, folder + "/current_link_speed"),
           .lanes = lanes(root, folder + "/current_link_width"),
-          .most_transfers_per_second = transfers_per_second(root, folder + "/max_link_speed"),
-          .most_lanes = lanes(root, folder + "/max_link_width")};
+          .max_transfers_per_second = transfers_per_second(root, folder + "/max_link_speed"),
+          .max_lanes = lanes(root, folder + "/max_link_width")};
 }
 
 double link_bytes_per_second(double transfers_per_second, int lanes) {
@@ -48,8 +48,8 @@ double bytes_per_second(const PcieLink& link) {
   return link_bytes_per_second(link.transfers_per_second, link.lanes);
 }
 
-double most_bytes_per_second(const PcieLink& link) {
-  return link_bytes_per_second(link.most_transfers_per_second, link.most_lanes);
+double max_bytes_per_second(const PcieLink& link) {
+  return link_bytes_per_second(link.max_transfers_per_second, link.max_lanes);
 }
 
 std::vector<Hop> hops_between(const std::vector<Hop>& here, const std::vector<Hop>& there) {
@@ -72,8 +72,8 @@ std::optional<Hop> narrowest(const std::vector<Hop>& hops) {
 std::string to_string(const PcieLink& link) {
   if (bytes_per_second(link) == 0) return "unknown";
   std::string now = speed_text(link.transfers_per_second, link.lanes);
-  if (most_bytes_per_second(link) <= bytes_per_second(link)) return now;
-  return fmt::format("{}, at most {}", now, speed_text(link.most_transfers_per_second, link.most_lanes));
+  if (max_bytes_per_second(link) <= bytes_per_second(link)) return now;
+  return fmt::format("{}, at most {}", now, speed_text(link.max_transfers_per_second, link.max_lanes));
 }
 
 }  // namespace gdrbench::topology

@@ -13,8 +13,8 @@ namespace gdrbench::topology {
 struct PcieLink {
   double transfers_per_second = 0;  ///< of a lane: 32e9 for "32.0 GT/s PCIe"
   int lanes = 0;
-  double most_transfers_per_second = 0;
-  int most_lanes = 0;
+  double max_transfers_per_second = 0;
+  int max_lanes = 0;
   bool operator==(const PcieLink&) const = default;
 };
 
@@ -35,7 +35,7 @@ PcieLink read_link(const Root& root, const std::string& address);
 double link_bytes_per_second(double transfers_per_second, int lanes);
 /// Now, and at most.
 double bytes_per_second(const PcieLink& link);
-double most_bytes_per_second(const PcieLink& link);
+double max_bytes_per_second(const PcieLink& link);
 
 /// Of two functions' ways, the links that data from one to the other passes: those below what the ways share.
 std::vector<Hop> hops_between(const std::vector<Hop>& here, const std::vector<Hop>& there);

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "base/confirm.hpp"
+#include "base/error_text.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::verbs {
@@ -123,7 +123,7 @@ Cause of_modify(int errno_value) {
   switch (errno_value) {
     case ETIMEDOUT:
       return {
-          "the neighbour was not resolved: a link-local GID, or the peer's address is not reachable from "
+          "the neighbour was not resolved: a link-local GID, or the remote address is not reachable from "
           "this port; choose another GID index",
           "gids"};
     case EINVAL:
@@ -132,7 +132,7 @@ Cause of_modify(int errno_value) {
       return {"the GID's netdev is gone, or in another network namespace", "gids"};
     case ENETUNREACH:
     case EHOSTUNREACH:
-      return {"no route from this port's netdev to the peer's GID", "gids"};
+      return {"no route from this port's netdev to the remote GID", "gids"};
     default:
       return {};
   }
@@ -152,14 +152,15 @@ Cause of_connect(int errno_value) {
           "rdma_cm"};
     case ENETUNREACH:
     case EHOSTUNREACH:
-      return {"no route to the peer's RDMA address", "gids"};
+      return {"no route to the remote RDMA address", "gids"};
     case ETIMEDOUT:
       return {
-          "check that the peer's RDMA address answers (ping it from this port's netdev) and that UDP 4791 "
+          "check that the remote end's RDMA address answers (ping it from this port's netdev) and that UDP "
+          "4791 "
           "is open",
           "gids"};
     case ECONNREFUSED:
-      return {"nothing listens on that RDMA address any more: look at the peer's output"};
+      return {"nothing listens on that RDMA address any more: look at the remote process's output"};
     default:
       return {};
   }

@@ -1,18 +1,92 @@
 #include "verbs/cm.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <random>
 
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
 #include "verbs/check.hpp"
-#include "verbs/cm_greeting.hpp"
+#include "verbs/port.hpp"
 
 namespace gdrbench::verbs {
+namespace {
+
+struct FreeInterfaces {
+  void operator()(ifaddrs* list) const noexcept { freeifaddrs(list); }
+};
+
+// IPv4 alone: an IPoIB interface without it is set up by hand anyway, and then has it.
+std::string ipoib_address(const Device& device) {
+  const std::vector<std::string> names = netdevs(device.name());
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) throw SystemError(errno, "list the addresses of the network interfaces");
+  const std::unique_ptr<ifaddrs, FreeInterfaces> list(first);
+  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+    if (std::find(names.begin(), names.end(), entry->ifa_name) == names.end()) continue;
+    sockaddr_in address{};
+    std::memcpy(&address, entry->ifa_addr, sizeof address);
+    std::array<char, INET_ADDRSTRLEN> text{};
+    return inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
+  }
+  throw Unavailable(
+      fmt::format("rdma_cm needs an IPv4 address on an IPoIB interface of {}: there is none", device.name()));
+}
+
+}  // namespace
+
+IpAddress ip_address(const Device& device, const GidEntry& gid) {
+  if (gid.type == GidType::infiniband) return {.ip = ipoib_address(device)};
+  return {.ip = to_ip(gid.gid), .scope = is_link_local(gid.gid) ? gid.netdev_ifindex : 0};
+}
+
+sockaddr_storage socket_address(const IpAddress& address, std::uint16_t port) {
+  sockaddr_storage storage{};
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  if (inet_pton(AF_INET, address.ip.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    std::memcpy(&storage, &v4, sizeof v4);
+  } else if (inet_pton(AF_INET6, address.ip.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    v6.sin6_scope_id = address.scope;
+    std::memcpy(&storage, &v6, sizeof v6);
+  } else {
+    throw Error(fmt::format("'{}' is no IP address", address.ip));
+  }
+  return storage;
+}
+
+CmGreeting make_greeting(std::uint64_t token, std::uint32_t queue_pair) {
+  CmGreeting greeting{};
+  for (std::size_t i = 0; i < 8; ++i) greeting[i] = static_cast<std::uint8_t>(token >> (56 - 8 * i));
+  for (std::size_t i = 0; i < 4; ++i) greeting[8 + i] = static_cast<std::uint8_t>(queue_pair >> (24 - 8 * i));
+  return greeting;
+}
+
+std::optional<std::uint32_t> read_greeting(std::span<const std::uint8_t> data, std::uint64_t token,
+                                           std::uint32_t queue_pairs) {
+  // rdma_cm pads private data, so more than a greeting may arrive.
+  if (data.size() < CmGreeting{}.size()) return std::nullopt;
+  std::uint32_t queue_pair = 0;
+  for (std::size_t i = 0; i < 4; ++i) queue_pair = queue_pair << 8 | data[8 + i];
+  const CmGreeting expected = make_greeting(token, queue_pair);
+  if (queue_pair >= queue_pairs || !std::equal(expected.begin(), expected.end(), data.begin()))
+    return std::nullopt;
+  return queue_pair;
+}
+
 namespace {
 
 using std::chrono::milliseconds;
@@ -26,7 +100,7 @@ std::uint64_t random_token() {
   return std::uint64_t{random()} << 32 | random();
 }
 
-rdma_conn_param connection(const QueuePair& pair, const LaneSettings& settings) {
+rdma_conn_param connection(const QueuePair& pair, const QueuePairSettings& settings) {
   rdma_conn_param param{};
   param.responder_resources = settings.max_dest_rd_atomic;
   param.initiator_depth = settings.max_rd_atomic;
@@ -103,7 +177,7 @@ void CmConnector::expect(rdma_cm_event_type wanted, const std::string& waiting_f
   if (event->event != wanted) throw_unexpected(*event, waiting_for);
 }
 
-void CmConnector::make_ready(rdma_cm_id& id, const QueuePair& pair, const LaneSettings& settings) {
+void CmConnector::make_ready(rdma_cm_id& id, const QueuePair& pair, const QueuePairSettings& settings) {
   const auto attributes_for = [&id](ibv_qp_state state) {
     ibv_qp_attr attr{};
     int mask = 0;
@@ -128,7 +202,7 @@ void CmConnector::make_ready(rdma_cm_id& id, const QueuePair& pair, const LaneSe
   if (receive.ah_attr.is_global != 0) gid_index_ = receive.ah_attr.grh.sgid_index;
 }
 
-CmAddress CmConnector::listen(std::uint32_t lanes) {
+CmAddress CmConnector::listen(std::uint32_t queue_pairs) {
   listener_ = create_id();
   sockaddr_storage address = socket_address(own_, 0);
   const std::string tried =
@@ -136,25 +210,25 @@ CmAddress CmConnector::listen(std::uint32_t lanes) {
   check_negative(rdma_bind_addr(listener_.get(), reinterpret_cast<sockaddr*>(&address)), Step::connect,
                  tried);
   check_device(*listener_);
-  check_negative(rdma_listen(listener_.get(), static_cast<int>(lanes)), Step::connect, tried);
+  check_negative(rdma_listen(listener_.get(), static_cast<int>(queue_pairs)), Step::connect, tried);
   token_ = random_token();
   return {.ip = own_.ip, .port = ntohs(rdma_get_src_port(listener_.get())), .token = token_};
 }
 
-void CmConnector::accept(std::span<const QueuePair> lanes, const LaneSettings& settings) {
-  const auto count = static_cast<std::uint32_t>(lanes.size());
+void CmConnector::accept(std::span<const QueuePair> queue_pairs, const QueuePairSettings& settings) {
+  const auto count = static_cast<std::uint32_t>(queue_pairs.size());
   for (std::uint32_t established = 0; established < count;) {
-    const std::string waiting_for = fmt::format("the peer's connection {} of {}", established + 1, count);
+    const std::string waiting_for = fmt::format("the remote connection {} of {}", established + 1, count);
     Event event = next_event(waiting_for);
     switch (event->event) {
       case RDMA_CM_EVENT_CONNECT_REQUEST: {
         const rdma_conn_param& request = event->param.conn;
-        const auto lane =
+        const auto queue_pair =
             read_greeting({static_cast<const std::uint8_t*>(request.private_data), request.private_data_len},
                           token_, count);
         Id id = own_id(event->id);
         event.reset();
-        answer(std::move(id), lane, lanes, settings);
+        answer(std::move(id), queue_pair, queue_pairs, settings);
         break;
       }
       case RDMA_CM_EVENT_ESTABLISHED:
@@ -166,9 +240,9 @@ void CmConnector::accept(std::span<const QueuePair> lanes, const LaneSettings& s
   }
 }
 
-void CmConnector::answer(Id id, std::optional<std::uint32_t> lane, std::span<const QueuePair> lanes,
-                         const LaneSettings& settings) {
-  if (!lane) {
+void CmConnector::answer(Id id, std::optional<std::uint32_t> queue_pair,
+                         std::span<const QueuePair> queue_pairs, const QueuePairSettings& settings) {
+  if (!queue_pair) {
     std::fprintf(
         stderr,
         "gdrbench: rejected an rdma_cm connection request that does not carry this session's token\n");
@@ -176,44 +250,46 @@ void CmConnector::answer(Id id, std::optional<std::uint32_t> lane, std::span<con
     return;
   }
   check_device(*id);
-  const QueuePair& pair = lanes[*lane];
+  const QueuePair& pair = queue_pairs[*queue_pair];
   make_ready(*id, pair, settings);
   rdma_conn_param param = connection(pair, settings);
   check_negative(rdma_accept(id.get(), &param), Step::connect,
-                 fmt::format("accept the rdma_cm connection of lane {}", *lane));
+                 fmt::format("accept the rdma_cm connection of queue pair {}", *queue_pair));
   ids_.push_back(std::move(id));
 }
 
-void CmConnector::connect(const CmAddress& peer, std::span<const QueuePair> lanes,
-                          const LaneSettings& settings) {
-  for (std::uint32_t lane = 0; lane < lanes.size(); ++lane) connect_lane(peer, lane, lanes[lane], settings);
+void CmConnector::connect(const CmAddress& remote, std::span<const QueuePair> queue_pairs,
+                          const QueuePairSettings& settings) {
+  for (std::uint32_t queue_pair = 0; queue_pair < queue_pairs.size(); ++queue_pair)
+    connect_queue_pair(remote, queue_pair, queue_pairs[queue_pair], settings);
 }
 
-void CmConnector::connect_lane(const CmAddress& peer, std::uint32_t lane, const QueuePair& pair,
-                               const LaneSettings& settings) {
+void CmConnector::connect_queue_pair(const CmAddress& remote, std::uint32_t queue_pair, const QueuePair& pair,
+                                     const QueuePairSettings& settings) {
   Id id = create_id();
-  const std::string to = fmt::format("{} port {}", peer.ip, peer.port);
+  const std::string to = fmt::format("{} port {}", remote.ip, remote.port);
   sockaddr_storage source = socket_address(own_, 0);
-  // A link-local address of the peer is reached through this end's own interface.
-  sockaddr_storage destination = socket_address({.ip = peer.ip, .scope = own_.scope}, peer.port);
+  // A link-local address of the remote end is reached through this end's own interface.
+  sockaddr_storage destination = socket_address({.ip = remote.ip, .scope = own_.scope}, remote.port);
   check_negative(rdma_resolve_addr(id.get(), reinterpret_cast<sockaddr*>(&source),
                                    reinterpret_cast<sockaddr*>(&destination), resolve_limit.count()),
-                 Step::connect, fmt::format("resolve RDMA address {} from {}", peer.ip, own_.ip));
-  expect(RDMA_CM_EVENT_ADDR_RESOLVED, "the resolution of address " + peer.ip);
+                 Step::connect, fmt::format("resolve RDMA address {} from {}", remote.ip, own_.ip));
+  expect(RDMA_CM_EVENT_ADDR_RESOLVED, "the resolution of address " + remote.ip);
   check_device(*id);
   check_negative(rdma_resolve_route(id.get(), resolve_limit.count()), Step::connect,
                  "resolve the RDMA route to " + to);
   expect(RDMA_CM_EVENT_ROUTE_RESOLVED, "the route to " + to);
 
-  const CmGreeting greeting = make_greeting(peer.token, lane);
+  const CmGreeting greeting = make_greeting(remote.token, queue_pair);
   rdma_conn_param param = connection(pair, settings);
   param.private_data = greeting.data();
   param.private_data_len = greeting.size();
   check_negative(rdma_connect(id.get(), &param), Step::connect,
-                 fmt::format("connect lane {} to {}", lane, to));
-  expect(RDMA_CM_EVENT_CONNECT_RESPONSE, fmt::format("the answer of {} for lane {}", to, lane));
+                 fmt::format("connect queue pair {} to {}", queue_pair, to));
+  expect(RDMA_CM_EVENT_CONNECT_RESPONSE, fmt::format("the answer of {} for queue pair {}", to, queue_pair));
   make_ready(*id, pair, settings);
-  check_negative(rdma_establish(id.get()), Step::connect, fmt::format("establish lane {} to {}", lane, to));
+  check_negative(rdma_establish(id.get()), Step::connect,
+                 fmt::format("establish queue pair {} to {}", queue_pair, to));
   ids_.push_back(std::move(id));
 }
 

@@ -18,10 +18,10 @@ struct CmAddress {
   bool operator==(const CmAddress&) const = default;
 };
 
-struct LaneEndpoint {
+struct QueuePairEndpoint {
   std::uint32_t qpn = 0;
   std::uint32_t psn = 0;  ///< of the first packet that this end sends, 24 bits
-  bool operator==(const LaneEndpoint&) const = default;
+  bool operator==(const QueuePairEndpoint&) const = default;
 };
 
 /// What one end tells the other so that their queue pairs can be connected.
@@ -31,7 +31,7 @@ struct Endpoint {
   std::string link_layer;        ///< "Ethernet", "InfiniBand"
   std::uint32_t active_mtu = 0;  ///< bytes
   std::uint8_t rd_atomic = 0;    ///< reads of the other end that this end serves at once, a queue pair
-  std::vector<LaneEndpoint> lanes{};
+  std::vector<QueuePairEndpoint> queue_pairs{};
   std::optional<CmAddress> cm{};
   bool operator==(const Endpoint&) const = default;
 };

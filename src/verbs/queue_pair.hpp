@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "verbs/completion_queue.hpp"
-#include "verbs/protection_domain.hpp"
+#include "verbs/memory_region.hpp"
 
 namespace gdrbench::verbs {
 

@@ -9,13 +9,121 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "cuda/device.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::wire {
+
+IpcQueuePair::IpcQueuePair(int gpu, std::uint32_t index, const WireLimits& limits)
+    : gpu_(gpu), index_(index), limits_(limits), stream_(gpu) {
+  // Made here so that the measured loop makes none, unless more marks than this are in flight.
+  constexpr int usual_marks = 16;
+  for (int i = 0; i < usual_marks; ++i) spare_.emplace_back(gpu);
+}
+
+void IpcQueuePair::connect(Socket socket) {
+  socket_ = std::move(socket);
+}
+
+int IpcQueuePair::post_copy(const SendRequest& request, std::byte* destination, const std::byte* source) {
+  if (!has_room()) return ENOMEM;
+  stream_.copy(destination, source, request.length, cuda::CopyKind::gpu_to_gpu);
+  ++outstanding_;
+  ++unmarked_;
+  if (request.signaled) mark(request, false);
+  return 0;
+}
+
+int IpcQueuePair::post_token(const SendRequest& request) {
+  if (!has_room()) return ENOMEM;
+  ++outstanding_;
+  mark(request, true);
+  return 0;
+}
+
+int IpcQueuePair::post_receive(const ReceiveRequest& request) {
+  if (receives_.size() >= limits_.receive_depth) return ENOMEM;
+  receives_.push_back(request);
+  return 0;
+}
+
+void IpcQueuePair::mark(const SendRequest& request, bool token) {
+  Send send{
+      .id = request.id, .requests = unmarked_ + (token ? 1 : 0), .after = {}, .signaled = request.signaled};
+  send.token = token;
+  if (unmarked_ > 0) {
+    if (spare_.empty()) spare_.emplace_back(gpu_);
+    send.after.emplace(std::move(spare_.back()));
+    spare_.pop_back();
+    stream_.record(*send.after);
+    unmarked_ = 0;
+  }
+  sends_.push_back(std::move(send));
+}
+
+void IpcQueuePair::progress(std::deque<Completion>& completed) {
+  finish_sends(completed);
+  // Asking the socket costs a system call, which a ping-pong would feel.
+  if (!receives_.empty()) take_tokens(completed);
+}
+
+void IpcQueuePair::finish_sends(std::deque<Completion>& completed) {
+  while (!sends_.empty()) {
+    Send& send = sends_.front();
+    if (send.after) {
+      if (!send.after->done()) return;
+      spare_.push_back(std::move(*send.after));
+      send.after.reset();
+    }
+    if (send.token && !send_byte()) return;
+    outstanding_ -= send.requests;
+    if (send.signaled)
+      completed.push_back({.id = send.id, .kind = Completion::Kind::sent, .queue_pair = index_});
+    sends_.pop_front();
+  }
+}
+
+bool IpcQueuePair::send_byte() {
+  const char token = 't';
+  const ssize_t n = ::send(socket_.fd(), &token, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (n < 0 && errno != EAGAIN && errno != EINTR) lost(errno, "sending a token");
+  return n == 1;
+}
+
+// Never more than there are receives for: the others stay in the socket.
+void IpcQueuePair::take_tokens(std::deque<Completion>& completed) {
+  char token = 0;
+  while (!receives_.empty()) {
+    const ssize_t n = ::recv(socket_.fd(), &token, 1, MSG_DONTWAIT);
+    if (n == 0) lost(0, "waiting for a token");
+    if (n < 0) {
+      if (errno != EAGAIN && errno != EINTR) lost(errno, "waiting for a token");
+      return;
+    }
+    completed.push_back(
+        {.id = receives_.front().id, .kind = Completion::Kind::received, .queue_pair = index_});
+    receives_.pop_front();
+  }
+}
+
+void IpcQueuePair::drain() noexcept {
+  try {
+    stream_.wait();
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "ending a queue pair of the p2p path: %s\n", fault.what());
+  }
+}
+
+void IpcQueuePair::lost(int error, const char* tried) const {
+  throw PeerLost(fmt::format("p2p path: {}: {}", tried,
+                             error == 0 ? "the remote end closed the connection" : errno_name(error)));
+}
+
 namespace {
 
 using nlohmann::json;
@@ -43,14 +151,14 @@ std::string to_hex(const cuda::IpcHandle& handle) {
 int digit(char c) {
   constexpr std::string_view digits = "0123456789abcdef";
   const auto place = digits.find(c);
-  if (place == std::string_view::npos) throw Error("the peer's IPC handle is not hexadecimal");
+  if (place == std::string_view::npos) throw Error("the remote IPC handle is not hexadecimal");
   return static_cast<int>(place);
 }
 
 cuda::IpcHandle from_hex(const std::string& text) {
   cuda::IpcHandle handle{};
   if (text.size() != 2 * handle.size())
-    throw Error(fmt::format("the peer's IPC handle has {} digits, not {}", text.size(), 2 * handle.size()));
+    throw Error(fmt::format("the remote IPC handle has {} digits, not {}", text.size(), 2 * handle.size()));
   for (std::size_t i = 0; i < handle.size(); ++i)
     handle[i] = static_cast<std::uint8_t>(digit(text[2 * i]) * 16 + digit(text[2 * i + 1]));
   return handle;
@@ -60,20 +168,21 @@ cuda::IpcHandle from_hex(const std::string& text) {
 
 IpcWire::IpcWire(int gpu, const WireLimits& limits) : gpu_(gpu), uuid_(cuda::device_uuid(gpu)) {
   cuda::use_device(gpu);
-  for (std::uint32_t lane = 0; lane < limits.lanes; ++lane) lanes_.emplace_back(gpu, lane, limits);
+  for (std::uint32_t pair = 0; pair < limits.queue_pairs; ++pair)
+    queue_pairs_.emplace_back(gpu, pair, limits);
 }
 
 IpcWire::~IpcWire() {
-  for (IpcLane& lane : lanes_) lane.drain();
+  for (IpcQueuePair& pair : queue_pairs_) pair.drain();
   imported_.clear();
   say_goodbye();
 }
 
-// Memory that another process has mapped must not be freed. The end of the peer's stream says that it has
-// nothing mapped any more; what else it sent is of no use now.
+// Memory that another process has mapped must not be freed. The end of the remote end's stream says that it
+// has nothing mapped any more; what else it sent is of no use now.
 void IpcWire::say_goodbye() noexcept {
-  if (lanes_.empty() || lanes_.front().fd() < 0) return;
-  const int fd = lanes_.front().fd();
+  if (queue_pairs_.empty() || queue_pairs_.front().fd() < 0) return;
+  const int fd = queue_pairs_.front().fd();
   ::shutdown(fd, SHUT_WR);
   const Deadline deadline = after(std::chrono::seconds(1));
   std::array<char, 256> rest;
@@ -87,7 +196,7 @@ void IpcWire::say_goodbye() noexcept {
 
 Region IpcWire::register_memory(const MemoryView& view) {
   if (!view.on_gpu)
-    throw Unavailable("the peer path is from GPU to GPU: host memory has none of it; use --memory cuda");
+    throw Unavailable("the p2p path is from GPU to GPU: host memory has none of it; use --memory cuda");
   const auto key = static_cast<std::uint32_t>(exported_.size());
   const Region region{.address = view.address,
                       .length = view.length,
@@ -111,28 +220,30 @@ json IpcWire::offer() const {
       {"host", host_name()}, {"boot_id", boot_id()}, {"gpu_uuid", uuid_}, {"regions", std::move(regions)}};
 }
 
-void IpcWire::connect(const json& peer_offer, std::vector<Socket> sockets) {
-  if (sockets.size() != lanes_.size())
-    throw Error(fmt::format("the peer path needs {} connections and got {}", lanes_.size(), sockets.size()));
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) lanes_[lane].connect(std::move(sockets[lane]));
-  if (peer_offer.at("boot_id").get<std::string>() != boot_id())
+void IpcWire::connect(const json& remote_offer, std::vector<Socket> sockets) {
+  if (sockets.size() != queue_pairs_.size())
+    throw Error(
+        fmt::format("the p2p path needs {} connections and got {}", queue_pairs_.size(), sockets.size()));
+  for (std::size_t pair = 0; pair < queue_pairs_.size(); ++pair)
+    queue_pairs_[pair].connect(std::move(sockets[pair]));
+  if (remote_offer.at("boot_id").get<std::string>() != boot_id())
     throw Unavailable(
-        fmt::format("the peer path works within one node only: this end is on {}, the other on {}",
-                    host_name(), peer_offer.at("host").get<std::string>()));
-  peer_uuid_ = peer_offer.at("gpu_uuid").get<std::string>();
-  const int other = cuda::find_gpu(peer_uuid_);
+        fmt::format("the p2p path works within one node only: this end is on {}, the other on {}",
+                    host_name(), remote_offer.at("host").get<std::string>()));
+  remote_uuid_ = remote_offer.at("gpu_uuid").get<std::string>();
+  const int other = cuda::find_gpu(remote_uuid_);
   if (other < 0)
     throw Unavailable(fmt::format(
-        "the peer's {} is not visible to this process, which could therefore not copy to it; give "
+        "the remote {} is not visible to this process, which could therefore not copy to it; give "
         "both ends all GPUs (CUDA_VISIBLE_DEVICES, container) and choose by --gpu and --remote-gpu",
-        peer_uuid_));
-  link_ = cuda::peer_link(gpu_, other);
+        remote_uuid_));
+  link_ = cuda::p2p_link(gpu_, other);
   if (!link_->can_access)
     throw Unavailable(
         fmt::format("GPU {} cannot access the memory of GPU {} (cudaDeviceCanAccessPeer): no NVLink, and no "
                     "peer-to-peer over PCIe between them; see nvidia-smi topo -p2p rw",
                     gpu_, other));
-  for (const json& region : peer_offer.at("regions")) import(region);
+  for (const json& region : remote_offer.at("regions")) import(region);
 }
 
 void IpcWire::import(const json& offered) {
@@ -142,11 +253,11 @@ void IpcWire::import(const json& offered) {
                                  .allocation_bytes = offered.at("allocation_bytes").get<std::uint64_t>()};
   if (exported.offset > exported.allocation_bytes ||
       region.length > exported.allocation_bytes - exported.offset)
-    throw Error("the peer offers memory that is larger than its allocation");
+    throw Error("the remote end offers memory that is larger than its allocation");
   imported_.push_back({.region = region, .memory = cuda::ImportedMemory(gpu_, exported)});
 }
 
-// Where the request's range of the peer's memory is mapped here; null when it is not inside.
+// Where the request's range of the remote end's memory is mapped here; null when it is not inside.
 std::byte* IpcWire::resolve(const SendRequest& request) const {
   for (const Imported& imported : imported_) {
     const RemoteRegion& region = imported.region;
@@ -159,22 +270,22 @@ std::byte* IpcWire::resolve(const SendRequest& request) const {
 }
 
 int IpcWire::post_send(const SendRequest& request) {
-  IpcLane& lane = lanes_[request.lane];
-  if (request.op == Op::send && request.length == 0) return lane.post_token(request);
+  IpcQueuePair& pair = queue_pairs_[request.queue_pair];
+  if (request.op == Op::send && request.length == 0) return pair.post_token(request);
   if (request.op != Op::write && request.op != Op::read) return EOPNOTSUPP;
   std::byte* const remote = resolve(request);
   if (remote == nullptr) return EINVAL;
-  return request.op == Op::write ? lane.post_copy(request, remote, request.address)
-                                 : lane.post_copy(request, request.address, remote);
+  return request.op == Op::write ? pair.post_copy(request, remote, request.address)
+                                 : pair.post_copy(request, request.address, remote);
 }
 
 int IpcWire::post_receive(const ReceiveRequest& request) {
-  return lanes_[request.lane].post_receive(request);
+  return queue_pairs_[request.queue_pair].post_receive(request);
 }
 
 std::size_t IpcWire::poll(std::span<Completion> out) {
   if (completed_.empty())
-    for (IpcLane& lane : lanes_) lane.progress(completed_);
+    for (IpcQueuePair& pair : queue_pairs_) pair.progress(completed_);
   const std::size_t count = std::min(out.size(), completed_.size());
   std::copy_n(completed_.begin(), count, out.begin());
   completed_.erase(completed_.begin(), completed_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -182,22 +293,22 @@ std::size_t IpcWire::poll(std::span<Completion> out) {
 }
 
 void IpcWire::wait(int extra_fd, int timeout_ms) {
-  const auto copies = [](const IpcLane& lane) { return lane.is_copying(); };
-  if (!completed_.empty() || std::any_of(lanes_.begin(), lanes_.end(), copies)) {
+  const auto copies = [](const IpcQueuePair& pair) { return pair.is_copying(); };
+  if (!completed_.empty() || std::any_of(queue_pairs_.begin(), queue_pairs_.end(), copies)) {
     std::this_thread::yield();
     return;
   }
   std::vector<pollfd> wanted{{extra_fd, POLLIN, 0}};
-  for (const IpcLane& lane : lanes_) wanted.push_back({lane.fd(), POLLIN, 0});
+  for (const IpcQueuePair& pair : queue_pairs_) wanted.push_back({pair.fd(), POLLIN, 0});
   ::poll(wanted.data(), wanted.size(), timeout_ms);
 }
 
 IpcProof IpcWire::describe() const {
   IpcProof proof;
   proof.gpu_uuid = uuid_;
-  proof.queue_pairs = static_cast<std::uint32_t>(lanes_.size());
+  proof.queue_pairs = static_cast<std::uint32_t>(queue_pairs_.size());
   if (!link_) return proof;
-  proof.remote_gpu_uuid = peer_uuid_;
+  proof.remote_gpu_uuid = remote_uuid_;
   proof.link = link_->kind;
   proof.native_atomics = link_->native_atomics;
   proof.performance_rank = link_->performance_rank;

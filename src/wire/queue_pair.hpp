@@ -12,8 +12,9 @@
 #include "gdrbench/memory_view.hpp"
 #include "wire/socket.hpp"
 
-/// The small queue-pair interface that every wire offers. A wire holds one or more *lanes*, each a connected
-/// queue pair (or socket) with messages delivered in order, and one completion queue for all of them.
+/// The small queue-pair interface that every wire offers. A wire holds one or more *queue pairs*, each a
+/// connected queue pair (or socket) with messages delivered in order, and one completion queue for all of
+/// them.
 namespace gdrbench::wire {
 
 /// Memory that the wire can send from and receive into.
@@ -36,7 +37,7 @@ RemoteRegion remote_region(const nlohmann::json& j);
 
 struct SendRequest {
   std::uint64_t id = 0;  ///< comes back in the completion
-  std::uint32_t lane = 0;
+  std::uint32_t queue_pair = 0;
   Op op = Op::send;
   std::byte* address = nullptr;  ///< source; destination for read
   std::uint32_t length = 0;
@@ -50,7 +51,7 @@ struct SendRequest {
 
 struct ReceiveRequest {
   std::uint64_t id = 0;
-  std::uint32_t lane = 0;
+  std::uint32_t queue_pair = 0;
   std::byte* address = nullptr;
   std::uint32_t length = 0;
   std::uint32_t lkey = 0;
@@ -60,9 +61,9 @@ struct Completion {
   enum class Kind : std::uint8_t { sent, received };
   std::uint64_t id = 0;
   Kind kind = Kind::sent;
-  std::uint32_t lane = 0;
+  std::uint32_t queue_pair = 0;
   std::uint32_t status =
-      0;  ///< 0 is success; else an ibv_wc_status. Then only id, lane and vendor_error count
+      0;  ///< 0 is success; else an ibv_wc_status. Then only id, queue pair and vendor_error count
   std::uint32_t vendor_error = 0;
   std::uint32_t length = 0;  ///< bytes received
   std::uint32_t immediate = 0;
@@ -82,11 +83,11 @@ struct StatusContext {
 /// check of the doctor that would see the cause.
 std::string describe_status(std::uint32_t status, const StatusContext& where);
 
-/// How many requests a lane must be able to hold, and which lanes there are.
+/// How many requests a queue pair must be able to hold, and which queue pairs there are.
 struct WireLimits {
-  std::uint32_t lanes = 1;
-  std::uint32_t send_depth = 16;     ///< outstanding send requests a lane
-  std::uint32_t receive_depth = 16;  ///< outstanding receive requests a lane
+  std::uint32_t queue_pairs = 1;
+  std::uint32_t send_depth = 16;     ///< outstanding send requests a queue pair
+  std::uint32_t receive_depth = 16;  ///< outstanding receive requests a queue pair
   std::uint32_t inline_bytes = 0;    ///< largest inline request wanted
   CompletionMode completion = CompletionMode::poll;
   std::uint32_t threads = 0;  ///< that move sockets beside the one that polls; a NIC needs none
@@ -98,10 +99,11 @@ struct WireLimits {
 /// poll until empty before waiting again.
 template <class W>
 concept Wire = requires(W w, const MemoryView& view, const SendRequest& send, const ReceiveRequest& receive,
-                        std::span<Completion> out, const nlohmann::json& peer, std::vector<Socket> sockets) {
+                        std::span<Completion> out, const nlohmann::json& remote,
+                        std::vector<Socket> sockets) {
   { w.register_memory(view) } -> std::same_as<Region>;
-  { w.offer() } -> std::same_as<nlohmann::json>;  // what the peer's connect() needs
-  {w.connect(peer, std::move(sockets))};          // both ends, in any order; returns when traffic may flow
+  { w.offer() } -> std::same_as<nlohmann::json>;  // what the remote end's connect() needs
+  {w.connect(remote, std::move(sockets))};        // both ends, in any order; returns when traffic may flow
   { w.post_send(send) } -> std::same_as<int>;
   { w.post_receive(receive) } -> std::same_as<int>;
   { w.poll(out) } -> std::same_as<std::size_t>;

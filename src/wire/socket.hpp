@@ -6,8 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "base/clock.hpp"
-#include "base/file_descriptor.hpp"
+#include "base/system.hpp"
 
 namespace gdrbench::wire {
 
@@ -25,11 +24,11 @@ class Socket {
   void receive_all(std::span<std::byte> data, Deadline deadline, const std::string& tried);
 
   /// "10.0.0.5:7471", "[fe80::1%eth0]:7471".
-  std::string peer_address() const;
+  std::string remote_address() const;
   std::string local_address() const;
   /// The address part alone, without port; for rdma_cm.
   std::string local_host() const;
-  std::string peer_host() const;
+  std::string remote_host() const;
 
  private:
   FileDescriptor fd_;
@@ -62,5 +61,13 @@ class Listener {
 /// Waits until `fd` has one of poll(2)'s `events` or the deadline passes; false on timeout. Throws
 /// Interrupted on a termination signal.
 bool wait_for(int fd, short events, Deadline deadline);
+
+/// What usually causes an errno value of a socket and what to try; "" where nothing is known. `address` is
+/// "10.0.0.2:7471", `port` its port.
+std::string connect_hint(int errno_value, const std::string& address, unsigned port);
+std::string listen_hint(int errno_value);
+std::string accept_hint(int errno_value);
+/// Of a connection that was there.
+std::string lost_hint(int errno_value);
 
 }  // namespace gdrbench::wire

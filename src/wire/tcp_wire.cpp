@@ -28,24 +28,27 @@ Region TcpWire::register_memory(const MemoryView& view) {
 }
 
 void TcpWire::connect(const nlohmann::json&, std::vector<Socket> sockets) {
-  if (sockets.size() != limits_.lanes)
-    throw Error(fmt::format("the TCP wire needs {} connections and got {}", limits_.lanes, sockets.size()));
+  if (sockets.size() != limits_.queue_pairs)
+    throw Error(
+        fmt::format("the TCP wire needs {} connections and got {}", limits_.queue_pairs, sockets.size()));
   for (Socket& socket : sockets)
-    lanes_.emplace_back(std::move(socket), static_cast<std::uint32_t>(lanes_.size()), regions_);
+    connections_.emplace_back(std::move(socket), static_cast<std::uint32_t>(connections_.size()), regions_);
   for (const ReceiveRequest& request : early_receives_) {
-    TcpLane& lane = lanes_[request.lane];
-    if (!lane.reserve_receive(limits_.receive_depth)) throw Error("more receives than the TCP wire holds");
-    lane.post_receive(request);
+    TcpConnection& connection = connections_[request.queue_pair];
+    if (!connection.reserve_receive(limits_.receive_depth))
+      throw Error("more receives than the TCP wire holds");
+    connection.post_receive(request);
   }
   early_receives_.clear();
   start_workers();
 }
 
 void TcpWire::start_workers() {
-  const std::size_t count = std::min<std::size_t>(limits_.threads, lanes_.size());
+  const std::size_t count = std::min<std::size_t>(limits_.threads, connections_.size());
   if (count == 0) return;
-  std::vector<std::vector<TcpLane*>> shares(count);
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) shares[lane % count].push_back(&lanes_[lane]);
+  std::vector<std::vector<TcpConnection*>> shares(count);
+  for (std::size_t connection = 0; connection < connections_.size(); ++connection)
+    shares[connection % count].push_back(&connections_[connection]);
   const auto refused = [&](int error) {
     return SystemError(
         error, fmt::format("starting thread {} of {} that move sockets", workers_.size() + 1, count),
@@ -54,7 +57,7 @@ void TcpWire::start_workers() {
   };
   try {
     wake_up_.emplace();
-    for (std::vector<TcpLane*>& share : shares)
+    for (std::vector<TcpConnection*>& share : shares)
       workers_.push_back(std::make_unique<TcpWorker>(std::move(share), limits_.completion, *wake_up_));
   } catch (const SystemError& error) {
     throw refused(error.code());
@@ -64,26 +67,26 @@ void TcpWire::start_workers() {
 }
 
 int TcpWire::post_send(const SendRequest& request) {
-  TcpLane& lane = lanes_[request.lane];
-  if (!lane.reserve_send(limits_.send_depth)) return ENOMEM;
+  TcpConnection& connection = connections_[request.queue_pair];
+  if (!connection.reserve_send(limits_.send_depth)) return ENOMEM;
   if (workers_.empty())
-    lane.post_send(request, completed_);
+    connection.post_send(request, completed_);
   else
-    worker_of(request.lane).post(lane, request);
+    worker_of(request.queue_pair).post(connection, request);
   return 0;
 }
 
 int TcpWire::post_receive(const ReceiveRequest& request) {
-  if (lanes_.empty()) {
+  if (connections_.empty()) {
     early_receives_.push_back(request);
     return 0;
   }
-  TcpLane& lane = lanes_[request.lane];
-  if (!lane.reserve_receive(limits_.receive_depth)) return ENOMEM;
+  TcpConnection& connection = connections_[request.queue_pair];
+  if (!connection.reserve_receive(limits_.receive_depth)) return ENOMEM;
   if (workers_.empty())
-    lane.post_receive(request);
+    connection.post_receive(request);
   else
-    worker_of(request.lane).post(lane, request);
+    worker_of(request.queue_pair).post(connection, request);
   return 0;
 }
 
@@ -91,7 +94,7 @@ std::size_t TcpWire::poll(std::span<Completion> out) {
   if (completed_.empty()) {
     for (const auto& worker : workers_) worker->collect(completed_);
     if (workers_.empty())
-      for (TcpLane& lane : lanes_) lane.progress(completed_);
+      for (TcpConnection& connection : connections_) connection.progress(completed_);
   }
   const std::size_t count = std::min(out.size(), completed_.size());
   std::copy_n(completed_.begin(), count, out.begin());
@@ -103,9 +106,9 @@ void TcpWire::wait(int extra_fd, int timeout_ms) {
   if (!completed_.empty()) return;
   if (!workers_.empty()) return wait_for_workers(extra_fd, timeout_ms);
   if (!watch_) {
-    std::vector<const TcpLane*> lanes;
-    for (const TcpLane& lane : lanes_) lanes.push_back(&lane);
-    watch_.emplace(std::move(lanes));
+    std::vector<const TcpConnection*> connections;
+    for (const TcpConnection& connection : connections_) connections.push_back(&connection);
+    watch_.emplace(std::move(connections));
   }
   watch_->wait(extra_fd, timeout_ms);
 }
@@ -131,18 +134,18 @@ std::uint64_t TcpWire::bytes_moved() const {
   std::uint64_t sum = 0;
   for (const auto& worker : workers_) sum += worker->bytes_moved();
   if (workers_.empty())
-    for (const TcpLane& lane : lanes_) sum += lane.bytes_moved();
+    for (const TcpConnection& connection : connections_) sum += connection.bytes_moved();
   return sum;
 }
 
 TcpProof TcpWire::describe() const {
   TcpProof proof;
-  proof.sockets = static_cast<std::uint32_t>(lanes_.size());
+  proof.sockets = static_cast<std::uint32_t>(connections_.size());
   proof.threads = static_cast<std::uint32_t>(workers_.size());
-  if (lanes_.empty()) return proof;
-  const Socket& socket = lanes_.front().socket();
+  if (connections_.empty()) return proof;
+  const Socket& socket = connections_.front().socket();
   proof.local = socket.local_address();
-  proof.remote = socket.peer_address();
+  proof.remote = socket.remote_address();
   int mss = 0;
   socklen_t length = sizeof mss;
   if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_MAXSEG, &mss, &length) == 0) proof.mss_bytes = mss;

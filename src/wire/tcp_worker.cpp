@@ -1,11 +1,35 @@
 #include "wire/tcp_worker.hpp"
 
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-#include "base/clock.hpp"
-#include "base/held_signals.hpp"
+#include <cerrno>
+#include <cstdint>
+
+#include "base/system.hpp"
+#include "gdrbench/error.hpp"
 
 namespace gdrbench::wire {
+
+WakeUp::WakeUp() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!event_) throw SystemError(errno, "eventfd");
+}
+
+void WakeUp::is_awake() {
+  sleeps_ = false;
+  // Always: who told may write only after this, and that must not keep the next sleep from being one for
+  // ever.
+  std::uint64_t times = 0;
+  [[maybe_unused]] const ssize_t taken = read(event_.get(), &times, sizeof times);
+}
+
+void WakeUp::tell() {
+  if (!sleeps_.exchange(false)) return;
+  const std::uint64_t once = 1;
+  [[maybe_unused]] const ssize_t told = write(event_.get(), &once, sizeof once);
+}
+
 namespace {
 
 // About what falling asleep and being woken costs.
@@ -13,11 +37,11 @@ constexpr double polling_patience_us = 50;
 
 }  // namespace
 
-TcpWorker::TcpWorker(std::vector<TcpLane*> lanes, CompletionMode mode, WakeUp& owner)
-    : lanes_(std::move(lanes)),
+TcpWorker::TcpWorker(std::vector<TcpConnection*> connections, CompletionMode mode, WakeUp& owner)
+    : connections_(std::move(connections)),
       patience_us_(mode == CompletionMode::poll ? polling_patience_us : 0),
       owner_(&owner),
-      watch_({lanes_.begin(), lanes_.end()}) {
+      watch_({connections_.begin(), connections_.end()}) {
   const HeldSignals held(HeldSignals::Which::all);  // they are for the thread that measures
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "gdrbench-tcp");
@@ -29,19 +53,19 @@ TcpWorker::~TcpWorker() {
   thread_.join();
 }
 
-void TcpWorker::post(TcpLane& lane, const SendRequest& request) {
+void TcpWorker::post(TcpConnection& connection, const SendRequest& request) {
   {
     const std::lock_guard lock(mutex_);
-    sends_.push_back({&lane, request});
+    sends_.push_back({&connection, request});
     has_posts_ = true;
   }
   wake_up_.tell();
 }
 
-void TcpWorker::post(TcpLane& lane, const ReceiveRequest& request) {
+void TcpWorker::post(TcpConnection& connection, const ReceiveRequest& request) {
   {
     const std::lock_guard lock(mutex_);
-    receives_.push_back({&lane, request});
+    receives_.push_back({&connection, request});
     has_posts_ = true;
   }
   wake_up_.tell();
@@ -91,8 +115,8 @@ bool TcpWorker::take_posts() {
     taken_sends_.swap(sends_);
     has_posts_ = false;
   }
-  for (const auto& [lane, request] : taken_receives_) lane->post_receive(request);
-  for (const auto& [lane, request] : taken_sends_) lane->post_send(request, just_completed_);
+  for (const auto& [connection, request] : taken_receives_) connection->post_receive(request);
+  for (const auto& [connection, request] : taken_sends_) connection->post_send(request, just_completed_);
   taken_receives_.clear();
   taken_sends_.clear();
   return true;
@@ -100,9 +124,9 @@ bool TcpWorker::take_posts() {
 
 bool TcpWorker::progress() {
   std::uint64_t bytes = 0;
-  for (TcpLane* const lane : lanes_) {
-    lane->progress(just_completed_);
-    bytes += lane->bytes_moved();
+  for (TcpConnection* const connection : connections_) {
+    connection->progress(just_completed_);
+    bytes += connection->bytes_moved();
   }
   if (bytes == bytes_moved_) return false;
   bytes_moved_.store(bytes, std::memory_order_release);

@@ -7,26 +7,45 @@
 #include <thread>
 #include <vector>
 
-#include "wire/socket_watch.hpp"
-#include "wire/wake_up.hpp"
+#include "wire/socket.hpp"
+#include "wire/tcp_connection.hpp"
 
 namespace gdrbench::wire {
 
-/// A thread that moves some lanes of a TcpWire, so that the kernel's copies of their sockets run on a core of
-/// their own. It takes what the owner posts, and keeps what completes until the owner collects it. It looks
-/// for more for a while before it sleeps where completions are polled for, and sleeps at once where they are
-/// waited for.
+/// Lets one thread sleep until others have something for it, by an eventfd. Telling one that is awake costs
+/// no system call.
+///
+/// The sleeper: will_sleep(); look once more whether there is something; if not, sleep until fd() is
+/// readable; is_awake(). The others: leave something where the sleeper looks, then tell().
+class WakeUp {
+ public:
+  WakeUp();  ///< throws SystemError
+
+  int fd() const { return event_.get(); }
+  void will_sleep() { sleeps_ = true; }
+  void is_awake();
+  void tell();
+
+ private:
+  FileDescriptor event_;
+  std::atomic<bool> sleeps_ = false;
+};
+
+/// A thread that moves some connections of a TcpWire, so that the kernel's copies of their sockets run on a
+/// core of their own. It takes what the owner posts, and keeps what completes until the owner collects it. It
+/// looks for more for a while before it sleeps where completions are polled for, and sleeps at once where
+/// they are waited for.
 class TcpWorker {
  public:
-  /// `lanes` and `owner`, which is told of completions, outlive it.
-  TcpWorker(std::vector<TcpLane*> lanes, CompletionMode mode, WakeUp& owner);
+  /// `connections` and `owner`, which is told of completions, outlive it.
+  TcpWorker(std::vector<TcpConnection*> connections, CompletionMode mode, WakeUp& owner);
   ~TcpWorker();
   TcpWorker(const TcpWorker&) = delete;
   TcpWorker& operator=(const TcpWorker&) = delete;
 
-  /// Of one of its lanes, with room for it reserved there. `lane` is that of the request.
-  void post(TcpLane& lane, const SendRequest& request);
-  void post(TcpLane& lane, const ReceiveRequest& request);
+  /// Of one of its connections, with room for it reserved there. `connection` is that of the request.
+  void post(TcpConnection& connection, const SendRequest& request);
+  void post(TcpConnection& connection, const ReceiveRequest& request);
   /// Appends what has completed. Throws what has ended the thread (PeerLost, Error) once nothing is left.
   void collect(std::deque<Completion>& into);
   /// Whether collect() has something to append or to throw.
@@ -36,7 +55,7 @@ class TcpWorker {
  private:
   template <class Request>
   struct Posted {
-    TcpLane* lane;
+    TcpConnection* connection;
     Request request;
   };
 
@@ -47,7 +66,7 @@ class TcpWorker {
   void hand_over();
   void sleep();
 
-  std::vector<TcpLane*> lanes_;
+  std::vector<TcpConnection*> connections_;
   double patience_us_;  ///< between the last thing done and going to sleep
   WakeUp* owner_;
   WakeUp wake_up_;

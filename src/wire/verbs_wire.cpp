@@ -14,23 +14,22 @@
 #include "cuda/pointer.hpp"
 #include "gdrbench/error.hpp"
 #include "verbs/port.hpp"
-#include "verbs/sysfs.hpp"
 
 namespace gdrbench::wire {
 namespace {
 
-// wr_id: bit 63 receive, bits 48–61 lane, below them the caller's id. It is one of the few fields that are
-// valid in a failed completion, so kind and lane are always known.
+// wr_id: bit 63 receive, bits 48–61 queue pair, below them the caller's id. It is one of the few fields that
+// are valid in a failed completion, so kind and queue pair are always known.
 constexpr std::uint64_t receive_bit = std::uint64_t{1} << 63;
-constexpr unsigned lane_shift = 48;
-constexpr std::uint64_t id_mask = (std::uint64_t{1} << lane_shift) - 1;
-constexpr std::uint32_t lane_mask = (1U << 14) - 1;
+constexpr unsigned queue_pair_shift = 48;
+constexpr std::uint64_t id_mask = (std::uint64_t{1} << queue_pair_shift) - 1;
+constexpr std::uint32_t queue_pair_mask = (1U << 14) - 1;
 
 // More reads in flight gain nothing, and some devices allow absurd numbers.
 constexpr int max_rd_atomic = 16;
 
-std::uint64_t encode(std::uint64_t id, std::uint32_t lane, Completion::Kind kind) {
-  const std::uint64_t located = id | std::uint64_t{lane} << lane_shift;
+std::uint64_t encode(std::uint64_t id, std::uint32_t queue_pair, Completion::Kind kind) {
+  const std::uint64_t located = id | std::uint64_t{queue_pair} << queue_pair_shift;
   return kind == Completion::Kind::received ? located | receive_bit : located;
 }
 
@@ -57,7 +56,7 @@ Completion to_completion(const ibv_wc& wc) {
   Completion completion{
       .id = wc.wr_id & id_mask,
       .kind = (wc.wr_id & receive_bit) != 0 ? Completion::Kind::received : Completion::Kind::sent,
-      .lane = static_cast<std::uint32_t>(wc.wr_id >> lane_shift) & lane_mask,
+      .queue_pair = static_cast<std::uint32_t>(wc.wr_id >> queue_pair_shift) & queue_pair_mask,
       .status = wc.status};
   if (wc.status != IBV_WC_SUCCESS) {
     completion.vendor_error = wc.vendor_err;
@@ -74,21 +73,23 @@ std::uint8_t capped(int depth) {
 }
 
 std::uint32_t completion_entries(const WireLimits& limits) {
-  if (limits.lanes == 0 || limits.lanes > lane_mask)
-    throw UsageError(fmt::format("{} queue pairs: 1 to {} are possible", limits.lanes, lane_mask));
+  if (limits.queue_pairs == 0 || limits.queue_pairs > queue_pair_mask)
+    throw UsageError(
+        fmt::format("{} queue pairs: 1 to {} are possible", limits.queue_pairs, queue_pair_mask));
   const std::uint64_t entries =
-      std::uint64_t{limits.lanes} * (std::uint64_t{limits.send_depth} + limits.receive_depth);
+      std::uint64_t{limits.queue_pairs} * (std::uint64_t{limits.send_depth} + limits.receive_depth);
   return static_cast<std::uint32_t>(
       std::min<std::uint64_t>(entries, std::numeric_limits<std::uint32_t>::max()));
 }
 
-void check_fits(const verbs::Endpoint& own, const verbs::Endpoint& peer) {
-  if (own.lanes.size() != peer.lanes.size())
-    throw Error(fmt::format("this end has {} queue pairs, the peer {}", own.lanes.size(), peer.lanes.size()));
-  if (own.link_layer != peer.link_layer)
-    throw Unavailable(
-        fmt::format("this end's RDMA port is {}, the peer's {}: choose devices of one fabric with --device",
-                    own.link_layer, peer.link_layer));
+void check_fits(const verbs::Endpoint& own, const verbs::Endpoint& remote) {
+  if (own.queue_pairs.size() != remote.queue_pairs.size())
+    throw Error(fmt::format("this end has {} queue pairs, the remote end {}", own.queue_pairs.size(),
+                            remote.queue_pairs.size()));
+  if (own.link_layer != remote.link_layer)
+    throw Unavailable(fmt::format(
+        "this end's RDMA port is {}, the remote one {}: choose devices of one fabric with --device",
+        own.link_layer, remote.link_layer));
 }
 
 }  // namespace
@@ -120,18 +121,18 @@ VerbsWire::VerbsWire(const VerbsOptions& options, const WireLimits& limits, Verb
           .active_mtu = device_->info().active_mtu,
           .rd_atomic = capped(device_->attributes().max_qp_rd_atom)};
   std::random_device random;
-  for (std::uint32_t lane = 0; lane < limits.lanes; ++lane) {
-    lanes_.push_back(domain_->create_queue_pair(completions_, {.send_depth = limits.send_depth,
-                                                               .receive_depth = limits.receive_depth,
-                                                               .inline_bytes = limits.inline_bytes}));
-    to_init(lanes_.back(), {.port = options.port});
-    own_.lanes.push_back({.qpn = lanes_.back().number(), .psn = random() & 0xffffff});
+  for (std::uint32_t queue_pair = 0; queue_pair < limits.queue_pairs; ++queue_pair) {
+    queue_pairs_.push_back(domain_->create_queue_pair(completions_, {.send_depth = limits.send_depth,
+                                                                     .receive_depth = limits.receive_depth,
+                                                                     .inline_bytes = limits.inline_bytes}));
+    to_init(queue_pairs_.back(), {.port = options.port});
+    own_.queue_pairs.push_back({.qpn = queue_pairs_.back().number(), .psn = random() & 0xffffff});
   }
   // Devices grant more than was asked for; what was asked for is the limit that the user set.
-  inline_bytes_ = std::min(lanes_.front().inline_bytes(), limits.inline_bytes);
+  inline_bytes_ = std::min(queue_pairs_.front().inline_bytes(), limits.inline_bytes);
   if (options.connect == ConnectBy::rdma_cm) {
     cm_.emplace(device_, gid_);
-    if (role == VerbsWireRole::passive) own_.cm = cm_->listen(limits.lanes);
+    if (role == VerbsWireRole::passive) own_.cm = cm_->listen(limits.queue_pairs);
   }
 }
 
@@ -151,51 +152,52 @@ nlohmann::json VerbsWire::offer() const {
   return to_json(own_);
 }
 
-void VerbsWire::connect(const nlohmann::json& peer_offer, const std::vector<Socket>& /*sockets*/) {
-  const verbs::Endpoint peer = verbs::endpoint(peer_offer);
-  check_fits(own_, peer);
-  path_mtu_ = verbs::choose_path_mtu(own_.active_mtu, peer.active_mtu, options_.path_mtu);
-  // Never more reads in flight than the peer serves at once.
-  const std::uint8_t reads = std::min(capped(device_->attributes().max_qp_init_rd_atom), peer.rd_atomic);
-  const verbs::LaneSettings settings{.path_mtu_bytes = path_mtu_,
-                                     .max_dest_rd_atomic = own_.rd_atomic,
-                                     .max_rd_atomic = reads,
-                                     .min_rnr_timer = options_.min_rnr_timer,
-                                     .timeout = options_.timeout,
-                                     .retry_count = options_.retry_count,
-                                     .rnr_retry = options_.rnr_retry};
+void VerbsWire::connect(const nlohmann::json& remote_offer, const std::vector<Socket>& /*sockets*/) {
+  const verbs::Endpoint remote = verbs::endpoint(remote_offer);
+  check_fits(own_, remote);
+  path_mtu_ = verbs::choose_path_mtu(own_.active_mtu, remote.active_mtu, options_.path_mtu);
+  // Never more reads in flight than the remote end serves at once.
+  const std::uint8_t reads = std::min(capped(device_->attributes().max_qp_init_rd_atom), remote.rd_atomic);
+  const verbs::QueuePairSettings settings{.path_mtu_bytes = path_mtu_,
+                                          .max_dest_rd_atomic = own_.rd_atomic,
+                                          .max_rd_atomic = reads,
+                                          .min_rnr_timer = options_.min_rnr_timer,
+                                          .timeout = options_.timeout,
+                                          .retry_count = options_.retry_count,
+                                          .rnr_retry = options_.rnr_retry};
   if (!cm_) {
-    connect_lanes(peer, settings);
+    connect_queue_pairs(remote, settings);
   } else if (role_ == VerbsWireRole::passive) {
-    cm_->accept(lanes_, settings);
+    cm_->accept(queue_pairs_, settings);
   } else {
-    if (!peer.cm) throw Error("the peer's offer has no rdma_cm address: both ends must connect by rdma_cm");
-    cm_->connect(*peer.cm, lanes_, settings);
+    if (!remote.cm) throw Error("the remote offer has no rdma_cm address: both ends must connect by rdma_cm");
+    cm_->connect(*remote.cm, queue_pairs_, settings);
   }
 }
 
-void VerbsWire::connect_lanes(const verbs::Endpoint& peer, const verbs::LaneSettings& settings) const {
+void VerbsWire::connect_queue_pairs(const verbs::Endpoint& remote,
+                                    const verbs::QueuePairSettings& settings) const {
   const bool grh_required = (device_->port().flags & IBV_QPF_GRH_REQUIRED) != 0;
   const ibv_ah_attr address =
       verbs::make_address({.port = options_.port,
                            .global_route = gid_.type != verbs::GidType::infiniband || grh_required,
                            .source_gid_index = gid_.index,
-                           .destination_gid = peer.gid,
-                           .destination_lid = peer.lid,
+                           .destination_gid = remote.gid,
+                           .destination_lid = remote.lid,
                            .service_level = options_.service_level,
                            .traffic_class = options_.traffic_class});
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    to_ready_to_receive(lanes_[lane], {.address = address,
-                                       .destination_qpn = peer.lanes[lane].qpn,
-                                       .receive_psn = peer.lanes[lane].psn,
-                                       .path_mtu_bytes = settings.path_mtu_bytes,
-                                       .max_dest_rd_atomic = settings.max_dest_rd_atomic,
-                                       .min_rnr_timer = settings.min_rnr_timer});
-    to_ready_to_send(lanes_[lane], {.send_psn = own_.lanes[lane].psn,
-                                    .max_rd_atomic = settings.max_rd_atomic,
-                                    .timeout = settings.timeout,
-                                    .retry_count = settings.retry_count,
-                                    .rnr_retry = settings.rnr_retry});
+  for (std::size_t queue_pair = 0; queue_pair < queue_pairs_.size(); ++queue_pair) {
+    to_ready_to_receive(queue_pairs_[queue_pair], {.address = address,
+                                                   .destination_qpn = remote.queue_pairs[queue_pair].qpn,
+                                                   .receive_psn = remote.queue_pairs[queue_pair].psn,
+                                                   .path_mtu_bytes = settings.path_mtu_bytes,
+                                                   .max_dest_rd_atomic = settings.max_dest_rd_atomic,
+                                                   .min_rnr_timer = settings.min_rnr_timer});
+    to_ready_to_send(queue_pairs_[queue_pair], {.send_psn = own_.queue_pairs[queue_pair].psn,
+                                                .max_rd_atomic = settings.max_rd_atomic,
+                                                .timeout = settings.timeout,
+                                                .retry_count = settings.retry_count,
+                                                .rnr_retry = settings.rnr_retry});
   }
 }
 
@@ -204,7 +206,7 @@ int VerbsWire::post_send(const SendRequest& request) const {
               .length = request.length,
               .lkey = request.lkey};
   ibv_send_wr wr{};
-  wr.wr_id = encode(request.id, request.lane, Completion::Kind::sent);
+  wr.wr_id = encode(request.id, request.queue_pair, Completion::Kind::sent);
   wr.opcode = opcode(request.op);
   if (request.length > 0) {
     wr.sg_list = &sge;
@@ -218,7 +220,7 @@ int VerbsWire::post_send(const SendRequest& request) const {
     if (request.op == Op::write_imm) wr.imm_data = htonl(request.immediate);
   }
   ibv_send_wr* refused = nullptr;
-  return positive(ibv_post_send(lanes_[request.lane].get(), &wr, &refused));
+  return positive(ibv_post_send(queue_pairs_[request.queue_pair].get(), &wr, &refused));
 }
 
 int VerbsWire::post_receive(const ReceiveRequest& request) const {
@@ -226,13 +228,13 @@ int VerbsWire::post_receive(const ReceiveRequest& request) const {
               .length = request.length,
               .lkey = request.lkey};
   ibv_recv_wr wr{};
-  wr.wr_id = encode(request.id, request.lane, Completion::Kind::received);
+  wr.wr_id = encode(request.id, request.queue_pair, Completion::Kind::received);
   if (request.length > 0) {
     wr.sg_list = &sge;
     wr.num_sge = 1;
   }
   ibv_recv_wr* refused = nullptr;
-  return positive(ibv_post_recv(lanes_[request.lane].get(), &wr, &refused));
+  return positive(ibv_post_recv(queue_pairs_[request.queue_pair].get(), &wr, &refused));
 }
 
 std::size_t VerbsWire::poll(std::span<Completion> out) const {

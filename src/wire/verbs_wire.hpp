@@ -13,7 +13,6 @@
 #include "verbs/device.hpp"
 #include "verbs/endpoint.hpp"
 #include "verbs/memory_region.hpp"
-#include "verbs/protection_domain.hpp"
 #include "verbs/queue_pair.hpp"
 #include "wire/queue_pair.hpp"
 
@@ -28,8 +27,8 @@ enum class VerbsWireRole { active, passive };
 std::string unsupported_op(const VerbsOptions& options, Op op);
 std::string unsupported_op(const verbs::Device& device, Op op);
 
-/// Reliable-connected queue pairs of one device, one a lane, sharing one completion queue. Registered memory
-/// must outlive the wire.
+/// Reliable-connected queue pairs of one device, one a queue pair, sharing one completion queue. Registered
+/// memory must outlive the wire.
 class VerbsWire {
  public:
   static constexpr bool one_sided_needs_target_cpu = false;
@@ -44,7 +43,7 @@ class VerbsWire {
   nlohmann::json offer() const;
   /// Throws PeerLost for an offer that is not readable, Error for one that does not fit, SystemError when a
   /// queue pair cannot be moved to RTS, and with rdma_cm also when a step takes longer than 10 s.
-  void connect(const nlohmann::json& peer_offer, const std::vector<Socket>& sockets);
+  void connect(const nlohmann::json& remote_offer, const std::vector<Socket>& sockets);
   /// Ids of requests are below 2^48.
   int post_send(const SendRequest& request) const;
   int post_receive(const ReceiveRequest& request) const;
@@ -61,7 +60,7 @@ class VerbsWire {
   std::optional<std::uint64_t> port_bytes() const;
 
  private:
-  void connect_lanes(const verbs::Endpoint& peer, const verbs::LaneSettings& settings) const;
+  void connect_queue_pairs(const verbs::Endpoint& remote, const verbs::QueuePairSettings& settings) const;
 
   VerbsOptions options_;
   CompletionMode completion_;
@@ -71,7 +70,7 @@ class VerbsWire {
   std::shared_ptr<const verbs::ProtectionDomain> domain_;
   std::shared_ptr<verbs::CompletionQueue> completions_;
   std::vector<verbs::MemoryRegion> regions_;
-  std::vector<verbs::QueuePair> lanes_;
+  std::vector<verbs::QueuePair> queue_pairs_;
   std::optional<verbs::CmConnector> cm_;
   verbs::Endpoint own_;
   std::uint32_t path_mtu_ = 0;  ///< bytes; 0 before connect

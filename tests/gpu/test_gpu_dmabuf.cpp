@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "cuda/dmabuf.hpp"
+#include "cuda/pointer.hpp"
 #include "gdrbench/error.hpp"
 #include "needs_gpu.hpp"
 

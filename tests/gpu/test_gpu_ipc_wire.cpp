@@ -28,7 +28,7 @@ using nlohmann::json;
 constexpr std::uint64_t most = 32 << 20;
 constexpr std::uint32_t half = most / 2;
 constexpr std::uint64_t seed = 7;
-constexpr const char* partner_variable = "GDRBENCH_IPC_TEST_PARTNER";  ///< "CONTROL_FD LANE_FD GPU"
+constexpr const char* partner_variable = "GDRBENCH_IPC_TEST_PARTNER";  ///< "CONTROL_FD SOCKET_FD GPU"
 
 /// One JSON text a line over a socket.
 class Line {
@@ -59,16 +59,16 @@ class Line {
 struct End {
   explicit End(int gpu)
       : memory({.kind = MemoryKind::cuda, .length = most, .gpu = gpu}),
-        wire(gpu, {.lanes = 1, .send_depth = 64, .receive_depth = 4}),
+        wire(gpu, {.queue_pairs = 1, .send_depth = 64, .receive_depth = 4}),
         region(wire.register_memory(memory.view())) {}
 
-  void meet(const Line& line, int lane_fd) {
+  void meet(const Line& line, int socket_fd) {
     line.say({{"wire", wire.offer()}, {"region", to_json(region)}});
     const json theirs = line.hear();
     remote = remote_region(theirs.at("region"));
-    std::vector<Socket> lanes;
-    lanes.emplace_back(FileDescriptor(lane_fd));
-    wire.connect(theirs.at("wire"), std::move(lanes));
+    std::vector<Socket> queue_pairs;
+    queue_pairs.emplace_back(FileDescriptor(socket_fd));
+    wire.connect(theirs.at("wire"), std::move(queue_pairs));
   }
   int post(Op op, std::uint64_t offset, std::uint32_t length, bool signaled = true) {
     return wire.post_send({.id = 1,
@@ -125,12 +125,13 @@ std::string obey(End& end, const Line& line, const json& order) {
 
 TEST(GpuIpcPartner, answers_the_process_that_started_it) {
   const char* asked = std::getenv(partner_variable);
-  int control = -1, lane = -1, gpu = -1;
-  if (asked == nullptr || std::sscanf(asked, "%d %d %d", &control, &lane, &gpu) != 3)  // NOLINT(cert-err34-c)
+  int control = -1, queue_pair = -1, gpu = -1;
+  if (asked == nullptr ||
+      std::sscanf(asked, "%d %d %d", &control, &queue_pair, &gpu) != 3)  // NOLINT(cert-err34-c)
     GTEST_SKIP() << "the tests of GpuIpcWire start it";
   const Line line(control);
   End end(gpu);
-  end.meet(line, lane);
+  end.meet(line, queue_pair);
   for (json order = line.hear(); order.at("do") != "bye"; order = line.hear()) {
     try {
       line.say({{"fault", obey(end, line, order)}});
@@ -149,17 +150,17 @@ class GpuIpcWire : public NeedsGpu, public testing::WithParamInterface<int> {
     NeedsGpu::SetUp();
     if (IsSkipped()) return;
     if (summary_.count <= GetParam()) GTEST_SKIP() << "needs " << GetParam() + 1 << " GPUs";
-    std::array<int, 2> control{}, lane{};
+    std::array<int, 2> control{}, queue_pair{};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, control.data()), 0);
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, lane.data()), 0);
-    for (const int mine : {control[0], lane[0]}) fcntl(mine, F_SETFD, FD_CLOEXEC);
-    setenv(partner_variable, fmt::format("{} {} {}", control[1], lane[1], GetParam()).c_str(), 1);
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, queue_pair.data()), 0);
+    for (const int mine : {control[0], queue_pair[0]}) fcntl(mine, F_SETFD, FD_CLOEXEC);
+    setenv(partner_variable, fmt::format("{} {} {}", control[1], queue_pair[1], GetParam()).c_str(), 1);
     std::array<char*, 3> arguments{const_cast<char*>("partner"),
                                    const_cast<char*>("--gtest_filter=GpuIpcPartner.*"), nullptr};
     const int spawned = posix_spawn(&partner_, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ);
     unsetenv(partner_variable);
     close(control[1]);
-    close(lane[1]);
+    close(queue_pair[1]);
     ASSERT_EQ(spawned, 0);
     line_ = std::make_unique<Line>(control[0]);
     try {
@@ -167,10 +168,10 @@ class GpuIpcWire : public NeedsGpu, public testing::WithParamInterface<int> {
     } catch (const Unavailable& unavailable) {  // such as a sandbox without CUDA IPC
       kill(partner_, SIGKILL);
       waitpid(std::exchange(partner_, -1), nullptr, 0);
-      close(lane[0]);
+      close(queue_pair[0]);
       GTEST_SKIP() << unavailable.what();
     }
-    end_->meet(*line_, lane[0]);
+    end_->meet(*line_, queue_pair[0]);
   }
 
   void TearDown() override {
@@ -246,7 +247,7 @@ TEST_P(GpuIpcWire, takes_what_the_other_process_writes_and_its_token) {
 TEST_P(GpuIpcWire, refuses_what_it_cannot_do) {
   EXPECT_EQ(end_->post(Op::send, 0, 8), EOPNOTSUPP);
   EXPECT_EQ(end_->post(Op::write_imm, 0, 8), EOPNOTSUPP);
-  EXPECT_EQ(end_->post(Op::write, most - 8, 9), EINVAL) << "beyond the peer's memory";
+  EXPECT_EQ(end_->post(Op::write, most - 8, 9), EINVAL) << "beyond the remote's memory";
   for (int i = 0; i < 64; ++i) ASSERT_EQ(end_->post(Op::write, 0, 8, false), 0);
   EXPECT_EQ(end_->post(Op::write, 0, 8), ENOMEM) << "the queue is full";
 }
@@ -254,7 +255,7 @@ TEST_P(GpuIpcWire, refuses_what_it_cannot_do) {
 TEST_P(GpuIpcWire, names_both_gpus_and_their_link) {
   const json described = end_->wire.describe();
   EXPECT_EQ(described.at("gpu_uuid"), gpu_summary(0).uuid);
-  EXPECT_EQ(described.at("peer_gpu_uuid"), gpu_summary(GetParam()).uuid);
+  EXPECT_EQ(described.at("remote_gpu_uuid"), gpu_summary(GetParam()).uuid);
   EXPECT_EQ(described.at("link") == "same gpu", GetParam() == 0) << described;
 }
 

@@ -3,8 +3,7 @@
 #include <functional>
 #include <thread>
 
-#include "cuda/load.hpp"
-#include "cuda/watcher.hpp"
+#include "cuda/resident.hpp"
 #include "measure/load_meter.hpp"
 #include "memory/copier.hpp"
 #include "needs_gpu.hpp"

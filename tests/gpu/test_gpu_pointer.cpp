@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "cuda/device.hpp"
-#include "cuda/dmabuf.hpp"
 #include "cuda/pointer.hpp"
 #include "gdrbench/error.hpp"
 #include "needs_gpu.hpp"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "needs_gpu.hpp"
-#include "verbs/device_list.hpp"
+#include "verbs/device.hpp"
 #include "wire/verbs_wire.hpp"
 
 // Queue pairs whose data lie in GPU memory, on the first RDMA device: a NIC, or softverbs0 where it is

@@ -8,7 +8,7 @@
 #include "cuda/driver_api.hpp"
 #include "gdrbench/error.hpp"
 #include "needs_gpu.hpp"
-#include "verbs/device_list.hpp"
+#include "verbs/device.hpp"
 #include "wire/verbs_wire.hpp"
 
 // Memory that gdrbench does not allocate, given to the NIC as GPU memory: on the first RDMA device, a NIC, or

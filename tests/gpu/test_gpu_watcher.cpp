@@ -1,7 +1,7 @@
 #include <chrono>
 #include <thread>
 
-#include "cuda/watcher.hpp"
+#include "cuda/resident.hpp"
 #include "memory/copier.hpp"
 #include "needs_gpu.hpp"
 

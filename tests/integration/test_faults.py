@@ -54,7 +54,7 @@ class Faults(TestCase):
 
     def test_a_peer_that_is_cut_off_exceeds_the_retries(self):
         outcome = self.measure("cut=3")
-        self.assert_ends(outcome, FAILED, RETRIES_EXCEEDED + "the peer's process died")
+        self.assert_ends(outcome, FAILED, RETRIES_EXCEEDED + "the remote process died")
         self.assertNotIn("4791", outcome.out + outcome.err)  # RoCE's port, which this fabric does not use
 
     def test_a_failed_work_request_is_named_with_its_vendor_error(self):

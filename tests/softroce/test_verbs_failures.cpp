@@ -93,19 +93,19 @@ TEST_F(VerbsFailure, of_a_vanished_peer_is_found_by_retries) {
   EXPECT_THAT(survivor.statuses(2), ElementsAre(retries_exceeded, flushed));
 }
 
-TEST_F(VerbsFailure, of_one_lane_leaves_the_others_usable) {
-  const Pair pair(EndSettings{.limits = {.lanes = 2}});
+TEST_F(VerbsFailure, of_one_queue_pair_leaves_the_others_usable) {
+  const Pair pair(EndSettings{.limits = {.queue_pairs = 2}});
   SendRequest bad = pair.left.one_sided(Op::write, 1, pair.right, 0, 8);
   bad.rkey ^= 0x5500;
   ASSERT_EQ(pair.left.wire.post_send(bad), 0);
   ASSERT_THAT(pair.left.statuses(1), ElementsAre(access_error));
   SendRequest good = pair.left.one_sided(Op::write, 2, pair.right, 0, 8);
-  good.lane = 1;
+  good.queue_pair = 1;
   ASSERT_EQ(pair.left.wire.post_send(good), 0);
   const std::vector<Completion> done = pair.left.take(1);
   ASSERT_EQ(done.size(), 1);
   EXPECT_EQ(done[0].status, 0);
-  EXPECT_EQ(done[0].lane, 1);
+  EXPECT_EQ(done[0].queue_pair, 1);
 }
 
 // The path policies, at their own interface: the initiator of a case gets a key that is not the responder's.
@@ -136,7 +136,7 @@ TEST_P(PathFailure, is_reported_by_its_cause_and_not_by_the_flushes_that_follow)
                .size_bytes = 4096,
                .footprint_bytes = 1 << 16,
                .verbs = verbs_options()};
-  const std::string text = run_with_wrong_rkey(c, is_staged(c.path) ? "bounce" : "incoming");
+  const std::string text = run_with_wrong_rkey(c, is_staged(c.path) ? "staging" : "incoming");
   EXPECT_THAT(text, HasSubstr("IBV_WC_REM_ACCESS_ERR (10)"));
   EXPECT_THAT(text, HasSubstr("wrong rkey"));
   EXPECT_THAT(text, Not(HasSubstr("FLUSH")));

@@ -21,87 +21,91 @@ class VerbsTransfer : public NeedsRdma, public testing::WithParamInterface<Op> {
   void SetUp() override {
     NeedsRdma::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    pair_.emplace(
-        EndSettings{.limits = {.lanes = lanes, .inline_bytes = 220}, .memory_bytes = lanes * stride});
+    pair_.emplace(EndSettings{.limits = {.queue_pairs = queue_pairs, .inline_bytes = 220},
+                              .memory_bytes = queue_pairs * stride});
   }
 
-  static constexpr std::uint32_t lanes = 3;
+  static constexpr std::uint32_t queue_pairs = 3;
   static constexpr std::uint64_t lead = 5;  ///< messages start at odd addresses
   static constexpr std::uint64_t room = std::uint64_t{8} << 20;
   static constexpr std::uint64_t stride = room + 4096;
 
-  // Moves one message on every lane, each of its own pattern and length, and checks bytes and completions.
+  // Moves one message on every queue pair, each of its own pattern and length, and checks bytes and
+  // completions.
   void move(std::uint32_t length, bool inline_data) {
     const Op op = GetParam();
     const End& source = op == Op::read ? pair_->right : pair_->left;
     const End& target = op == Op::read ? pair_->left : pair_->right;
-    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-      fill_pattern(source.memory, {.offset = offset(lane), .length = length, .seed = ++seed_});
-      scrub(target.memory, {.offset = offset(lane) - lead, .length = length + 2 * lead, .seed = seed_});
+    for (std::uint32_t queue_pair = 0; queue_pair < queue_pairs; ++queue_pair) {
+      fill_pattern(source.memory, {.offset = offset(queue_pair), .length = length, .seed = ++seed_});
+      scrub(target.memory, {.offset = offset(queue_pair) - lead, .length = length + 2 * lead, .seed = seed_});
     }
     const std::vector<std::byte> before(target.memory.data(), target.memory.data() + target.memory.size());
     const bool two_sided = op == Op::send || op == Op::write_imm;
-    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    for (std::uint32_t queue_pair = 0; queue_pair < queue_pairs; ++queue_pair) {
       const std::uint32_t receive_length = op == Op::send ? length : 0;
       // Inline data goes first: the retry after an RNR NAK then must not read what memory holds by now.
-      if (two_sided && !inline_data) post_receive(lane, receive_length);
-      post(lane, length, inline_data);
-      if (two_sided && inline_data) post_receive(lane, receive_length);
+      if (two_sided && !inline_data) post_receive(queue_pair, receive_length);
+      post(queue_pair, length, inline_data);
+      if (two_sided && inline_data) post_receive(queue_pair, receive_length);
     }
     check_sent();
     if (two_sided) check_received(length);
     std::array<Completion, 1> more;
     EXPECT_EQ(pair_->left.wire.poll(more), 0);
     EXPECT_EQ(pair_->right.wire.poll(more), 0);
-    for (std::uint32_t lane = 0; lane < lanes; ++lane)
+    for (std::uint32_t queue_pair = 0; queue_pair < queue_pairs; ++queue_pair)
       EXPECT_FALSE(find_mismatch(
-          target.memory, {.offset = offset(lane), .length = length, .seed = seed_ - lanes + 1 + lane}))
-          << "lane " << lane;
+          target.memory,
+          {.offset = offset(queue_pair), .length = length, .seed = seed_ - queue_pairs + 1 + queue_pair}))
+          << "queue pair " << queue_pair;
     check_untouched(before, target.memory.data(), length);
   }
 
   std::optional<Pair> pair_;
 
  private:
-  static std::uint64_t offset(std::uint32_t lane) { return lane * stride + lead; }
+  static std::uint64_t offset(std::uint32_t queue_pair) { return queue_pair * stride + lead; }
 
-  void post_receive(std::uint32_t lane, std::uint32_t length) {
-    ReceiveRequest request = pair_->right.receive(100 + lane, offset(lane), length);
-    request.lane = lane;
+  void post_receive(std::uint32_t queue_pair, std::uint32_t length) {
+    ReceiveRequest request = pair_->right.receive(100 + queue_pair, offset(queue_pair), length);
+    request.queue_pair = queue_pair;
     ASSERT_EQ(pair_->right.wire.post_receive(request), 0);
   }
 
-  void post(std::uint32_t lane, std::uint32_t length, bool inline_data) {
-    SendRequest request = pair_->left.one_sided(GetParam(), 200 + lane, pair_->right, offset(lane), length);
-    request.lane = lane;
-    request.immediate = 0x01020300 + lane;
+  void post(std::uint32_t queue_pair, std::uint32_t length, bool inline_data) {
+    SendRequest request =
+        pair_->left.one_sided(GetParam(), 200 + queue_pair, pair_->right, offset(queue_pair), length);
+    request.queue_pair = queue_pair;
+    request.immediate = 0x01020300 + queue_pair;
     request.inline_data = inline_data;
     ASSERT_EQ(pair_->left.wire.post_send(request), 0);
     if (inline_data)
-      scrub(pair_->left.memory, {.offset = offset(lane), .length = length, .seed = seed_ - lanes + 1 + lane});
+      scrub(pair_->left.memory,
+            {.offset = offset(queue_pair), .length = length, .seed = seed_ - queue_pairs + 1 + queue_pair});
   }
 
   void check_sent() const {
-    const std::vector<Completion> sent = pair_->left.take(lanes);
-    ASSERT_EQ(sent.size(), lanes);
+    const std::vector<Completion> sent = pair_->left.take(queue_pairs);
+    ASSERT_EQ(sent.size(), queue_pairs);
     for (const Completion& c : sent) {
       EXPECT_EQ(c.status, 0) << describe_status(c.status, {.vendor_error = c.vendor_error});
       EXPECT_EQ(c.kind, Completion::Kind::sent);
-      EXPECT_EQ(c.id, 200 + c.lane);
+      EXPECT_EQ(c.id, 200 + c.queue_pair);
     }
   }
 
   void check_received(std::uint32_t length) const {
-    const std::vector<Completion> received = pair_->right.take(lanes);
-    ASSERT_EQ(received.size(), lanes);
+    const std::vector<Completion> received = pair_->right.take(queue_pairs);
+    ASSERT_EQ(received.size(), queue_pairs);
     for (const Completion& c : received) {
       EXPECT_EQ(c.status, 0) << describe_status(c.status, {.vendor_error = c.vendor_error});
       EXPECT_EQ(c.kind, Completion::Kind::received);
-      EXPECT_EQ(c.id, 100 + c.lane);
+      EXPECT_EQ(c.id, 100 + c.queue_pair);
       EXPECT_EQ(c.length, length);
       EXPECT_EQ(c.has_immediate, GetParam() == Op::write_imm);
       if (c.has_immediate) {
-        EXPECT_EQ(c.immediate, 0x01020300 + c.lane);
+        EXPECT_EQ(c.immediate, 0x01020300 + c.queue_pair);
       }
     }
   }
@@ -109,19 +113,19 @@ class VerbsTransfer : public NeedsRdma, public testing::WithParamInterface<Op> {
   static void check_untouched(const std::vector<std::byte>& before, const std::byte* now,
                               std::uint32_t length) {
     std::uint64_t from = 0;
-    for (std::uint32_t lane = 0; lane <= lanes; ++lane) {
-      const std::uint64_t to = lane < lanes ? offset(lane) : before.size();
+    for (std::uint32_t queue_pair = 0; queue_pair <= queue_pairs; ++queue_pair) {
+      const std::uint64_t to = queue_pair < queue_pairs ? offset(queue_pair) : before.size();
       EXPECT_TRUE(std::equal(before.begin() + static_cast<std::ptrdiff_t>(from),
                              before.begin() + static_cast<std::ptrdiff_t>(to), now + from))
           << "changed between " << from << " and " << to;
-      from = offset(lane) + length;
+      from = offset(queue_pair) + length;
     }
   }
 
   std::uint64_t seed_ = 0;
 };
 
-TEST_P(VerbsTransfer, places_every_byte_and_no_other_on_every_lane) {
+TEST_P(VerbsTransfer, places_every_byte_and_no_other_on_every_queue_pair) {
   for (const std::uint32_t length : {0U, 1U, 3U, 220U, 221U, 1023U, 4096U, 4097U, 65'537U, 8U << 20}) {
     SCOPED_TRACE(length);
     move(length, false);
@@ -232,7 +236,7 @@ TEST_F(Verbs, says_that_a_full_queue_is_full_and_goes_on_when_it_has_room) {
 }
 
 EndSettings cm_settings(VerbsWireRole role) {
-  EndSettings settings{.limits = {.lanes = 3}, .role = role};
+  EndSettings settings{.limits = {.queue_pairs = 3}, .role = role};
   settings.verbs.connect = ConnectBy::rdma_cm;
   return settings;
 }
@@ -251,13 +255,14 @@ TEST_F(Verbs, connects_by_rdma_cm_rejecting_whoever_lacks_the_token) {
   active.wire.connect(offer, {});
   accepts.get();
 
-  for (std::uint32_t lane = 0; lane < 3; ++lane) {
-    fill_pattern(active.memory, {.length = 4097, .seed = lane});
-    SendRequest request = active.one_sided(Op::write, lane, passive, 0, 4097);
-    request.lane = lane;
+  for (std::uint32_t queue_pair = 0; queue_pair < 3; ++queue_pair) {
+    fill_pattern(active.memory, {.length = 4097, .seed = queue_pair});
+    SendRequest request = active.one_sided(Op::write, queue_pair, passive, 0, 4097);
+    request.queue_pair = queue_pair;
     ASSERT_EQ(active.wire.post_send(request), 0);
     ASSERT_THAT(active.statuses(1), testing::ElementsAre(0));
-    EXPECT_FALSE(find_mismatch(passive.memory, {.length = 4097, .seed = lane})) << "lane " << lane;
+    EXPECT_FALSE(find_mismatch(passive.memory, {.length = 4097, .seed = queue_pair}))
+        << "queue pair " << queue_pair;
   }
 }
 

@@ -10,7 +10,7 @@
 
 #include "gdrbench/error.hpp"
 #include "gdrbench/memory.hpp"
-#include "verbs/device_list.hpp"
+#include "verbs/device.hpp"
 #include "wire/verbs_wire.hpp"
 
 /// Two ends of a verbs wire in this process, on one device looped back: what the tests of this folder share.

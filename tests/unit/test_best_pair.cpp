@@ -18,7 +18,7 @@ PciFunction function(const std::vector<std::string>& way, int node, const std::s
   for (std::size_t i = 1; i < way.size(); ++i)
     made.hops.push_back(
         {way[i],
-         {.transfers_per_second = 32e9, .lanes = 16, .most_transfers_per_second = 32e9, .most_lanes = 16}});
+         {.transfers_per_second = 32e9, .lanes = 16, .max_transfers_per_second = 32e9, .max_lanes = 16}});
   return made;
 }
 
@@ -68,7 +68,7 @@ TEST(BestPair, counts_a_narrow_pcie_link_against_a_fast_port) {
   Machine machine;
   machine.gpus = {{below("17", 0, 0, "0-3")}};
   machine.nics = {nic(below("17", 1, 0, "0-3"), "narrow", 400), nic(below("17", 2, 0, "0-3"), "wide", 200)};
-  machine.nics[0].pci.hops.back().link.most_lanes = 4;
+  machine.nics[0].pci.hops.back().link.max_lanes = 4;
   EXPECT_THAT(devices(machine), ElementsAre("wide"));
 }
 
@@ -85,7 +85,7 @@ TEST(BestPair, promises_no_rate_of_a_nic_of_which_none_is_known) {
   EXPECT_EQ(best_pairs(machine).front().bytes_per_second, 0);
   machine.nics[0].ports.clear();
   EXPECT_EQ(best_pairs(machine).front().bytes_per_second, 0);
-  machine.nics[0].pci.hops.back().link = {.most_transfers_per_second = 16e9, .most_lanes = 8};
+  machine.nics[0].pci.hops.back().link = {.max_transfers_per_second = 16e9, .max_lanes = 8};
   EXPECT_EQ(best_pairs(machine).front().bytes_per_second, link_bytes_per_second(16e9, 8));
 }
 
@@ -97,7 +97,7 @@ TEST(BestPair, is_no_nic_of_unknown_rate_where_one_that_is_as_near_has_a_rate) {
   EXPECT_THAT(devices(machine), ElementsAre("slow"));
   machine.nics = {nic_without_rates(below("17", 1, 0, "0-3"), "unknown"),
                   nic(below("17", 2, 0, "0-3"), "narrow", 0)};
-  machine.nics[1].pci.hops.back().link.most_lanes = 1;
+  machine.nics[1].pci.hops.back().link.max_lanes = 1;
   EXPECT_THAT(devices(machine), ElementsAre("narrow"));
 }
 

@@ -5,8 +5,7 @@
 #include <thread>
 
 #include "measure/core_binding.hpp"
-#include "topology/core_set.hpp"
-#include "topology/thread_binding.hpp"
+#include "topology/cores.hpp"
 
 namespace gdrbench::measure {
 namespace {

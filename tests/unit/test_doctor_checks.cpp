@@ -11,7 +11,7 @@
 #include "doctor/facts/host.hpp"
 #include "synthetic/faults.hpp"
 #include "synthetic/healthy.hpp"
-#include "topology/pci_config.hpp"
+#include "topology/pci_function.hpp"
 #include "unit/synthetic_facts.hpp"
 
 namespace gdrbench::doctor {

@@ -9,9 +9,9 @@
 #include "cuda/error_hint.hpp"
 #include "doctor/check.hpp"
 #include "verbs/check.hpp"
-#include "verbs/sysfs.hpp"
+#include "verbs/port.hpp"
 #include "wire/queue_pair.hpp"
-#include "wire/socket_hints.hpp"
+#include "wire/socket.hpp"
 
 namespace gdrbench {
 namespace {

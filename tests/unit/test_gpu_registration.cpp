@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "verbs/gpu_registration.hpp"
+#include "verbs/memory_region.hpp"
 
 namespace gdrbench::verbs {
 namespace {

@@ -71,10 +71,10 @@ TEST_F(MadeMachine, shows_the_link_of_every_hop) {
   const Machine machine = read(made);
   const std::vector<Hop>& hops = machine.gpus[1].pci.hops;
   ASSERT_THAT(hops, SizeIs(4));
-  EXPECT_EQ(hops[0].link.most_transfers_per_second, 0);
+  EXPECT_EQ(hops[0].link.max_transfers_per_second, 0);
   EXPECT_EQ(hops[1].address, "0000:b8:00.0");
   EXPECT_EQ(hops[1].link.transfers_per_second, 16e9);
-  EXPECT_EQ(hops[1].link.most_transfers_per_second, 32e9);
+  EXPECT_EQ(hops[1].link.max_transfers_per_second, 32e9);
   EXPECT_EQ(hops[2].link.lanes, 8);
   EXPECT_EQ(narrowest(hops_between(hops, machine.nics[1].pci.hops))->address, "0000:b9:01.0");
 }

@@ -14,8 +14,8 @@ Hop hop(const std::string& address, double gigatransfers, int lanes) {
   return {address,
           {.transfers_per_second = gigatransfers * 1e9,
            .lanes = lanes,
-           .most_transfers_per_second = 32e9,
-           .most_lanes = 16}};
+           .max_transfers_per_second = 32e9,
+           .max_lanes = 16}};
 }
 
 TEST(PcieLink, carries_what_its_coding_leaves) {

@@ -12,7 +12,7 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
                      std::string(to_string(c.op)) + "_" + std::to_string(c.size_bytes) + "_" +
                      std::string(to_string(c.direction)) + "_" + std::string(to_string(c.completion)) + "_" +
                      std::string(to_string(c.staging.variant)) + "_" + std::to_string(c.queue_pairs) +
-                     "lanes" + (c.tcp_threads ? "_" + std::to_string(*c.tcp_threads) + "threads" : "");
+                     "queue_pairs" + (c.tcp_threads ? "_" + std::to_string(*c.tcp_threads) + "threads" : "");
   return name;
 }
 

@@ -26,7 +26,7 @@ TEST(MessageInSlot, IsOfTheWarmUpWhereNoLaterMessageCame) {
 }
 
 TEST(MessageInSlot, IsCountedInItsLane) {
-  const path::Layout layout{.size = 8, .stride = 64, .slots = 4, .lanes = 2};
+  const path::Layout layout{.size = 8, .stride = 64, .slots = 4, .queue_pairs = 2};
   const RunRequest request{.iterations = 7};
   EXPECT_EQ(used_slots(bandwidth(), layout, request, 0), 4U);
   EXPECT_EQ(used_slots(bandwidth(), layout, request, 1), 3U);

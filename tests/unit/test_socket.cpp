@@ -109,13 +109,13 @@ TEST(Socket, AClosedPeerIsLostAtOnceAndSendingRaisesNoSignal) {
 
 TEST(Socket, AddressesHaveBracketsAroundIpv6) {
   Pair v4;
-  EXPECT_EQ(v4.near.peer_address(), "127.0.0.1:" + std::to_string(v4.listener.port()));
-  EXPECT_EQ(v4.near.local_address(), v4.far.peer_address());
+  EXPECT_EQ(v4.near.remote_address(), "127.0.0.1:" + std::to_string(v4.listener.port()));
+  EXPECT_EQ(v4.near.local_address(), v4.far.remote_address());
   EXPECT_EQ(v4.near.local_host(), "127.0.0.1");
   if (::access("/proc/net/if_inet6", F_OK) != 0) GTEST_SKIP() << "no IPv6 here";
   Pair v6("::1");
-  EXPECT_EQ(v6.near.peer_address(), "[::1]:" + std::to_string(v6.listener.port()));
-  EXPECT_EQ(v6.near.peer_host(), "::1");
+  EXPECT_EQ(v6.near.remote_address(), "[::1]:" + std::to_string(v6.listener.port()));
+  EXPECT_EQ(v6.near.remote_host(), "::1");
   EXPECT_TRUE(connect_tcp({"[::1]", v6.listener.port()}, after(2s)));
 }
 
@@ -124,8 +124,8 @@ TEST(Socket, AnIpv4PeerOfAnIpv6ListenerHasItsIpv4Address) {
   Listener listener({"::", 0});
   Socket near = connect_tcp({"127.0.0.1", listener.port()}, after(2s));
   Socket far = listener.accept(after(2s));
-  EXPECT_EQ(far.peer_host(), "127.0.0.1");
-  EXPECT_EQ(far.peer_address(), near.local_address());
+  EXPECT_EQ(far.remote_host(), "127.0.0.1");
+  EXPECT_EQ(far.remote_address(), near.local_address());
 }
 
 TEST(Connect, ARefusalSaysWhatToStart) {

@@ -35,53 +35,47 @@ TEST(StagingChoice, IsTheSmallestChunkThatReachesTheShare) {
   EXPECT_EQ(choose_chunk_bytes(measured, 1.0), 4U << 20);
 }
 
-Case on_gpu() {
-  Case c;
-  c.memory = MemoryKind::cuda;
-  return c;
-}
+const StagingUse on_gpu{.payload = MemoryKind::cuda};
 
 // None of these needs a measurement, and so no GPU.
 TEST(StagingChoice, OfWhatWasAskedForIsThat) {
-  Case c = on_gpu();
-  c.staging.engine = CopyEngine::kernel;
-  c.shares_gpu = true;
-  EXPECT_EQ(choose_engine(c, 8).engine, CopyEngine::kernel);
+  const StagingUse use{.payload = MemoryKind::cuda, .shares_gpu = true};
+  EXPECT_EQ(choose_engine(use, {.engine = CopyEngine::kernel}, 8).engine, CopyEngine::kernel);
 }
 
 TEST(StagingChoice, IsNoKernelWhereKernelsTakeTurns) {
-  Case c = on_gpu();
-  c.shares_gpu = true;
-  const EngineChoice choice = choose_engine(c, 8);
+  const EngineChoice choice = choose_engine({.payload = MemoryKind::cuda, .shares_gpu = true}, {}, 8);
   EXPECT_EQ(choice.engine, CopyEngine::copy_engine);
   EXPECT_THAT(choice.reason, HasSubstr("one GPU"));
 }
 
-TEST(StagingChoice, IsNoKernelForManyLanesPlainStagingOrLargePieces) {
-  Case c = on_gpu();
-  c.queue_pairs = 9;
-  EXPECT_EQ(choose_engine(c, 8).engine, CopyEngine::copy_engine);
-  c = on_gpu();
-  c.staging.variant = Staging::pageable;
-  EXPECT_EQ(choose_engine(c, 8).engine, CopyEngine::copy_engine);
-  c = on_gpu();
-  EXPECT_EQ(choose_engine(c, 1 << 20).engine, CopyEngine::copy_engine);
+TEST(StagingChoice, IsNoKernelForManyQueuePairsPlainStagingOrLargePieces) {
+  const StagingUse many{.payload = MemoryKind::cuda, .queue_pairs = 9};
+  EXPECT_EQ(choose_engine(many, {}, 8).engine, CopyEngine::copy_engine);
+  EXPECT_EQ(choose_engine(on_gpu, {.variant = Staging::pageable}, 8).engine, CopyEngine::copy_engine);
+  EXPECT_EQ(choose_engine(on_gpu, {}, 1 << 20).engine, CopyEngine::copy_engine);
 }
 
-TEST(StagingChoice, IsLongChunksForSocketsUntilManyShareTheBounceMemory) {
-  Case c = on_gpu();
-  c.suite = Suite::bandwidth;
-  c.path = Path::tcp;
-  EXPECT_EQ(choose_chunk_bytes(c), 2U << 20);
-  c.queue_pairs = 64;
-  EXPECT_EQ(choose_chunk_bytes(c), 512U << 10);
-  c.queue_pairs = 1024;
-  EXPECT_EQ(choose_chunk_bytes(c), 64U << 10);
+TEST(StagingChoice, IsLongChunksForSocketsUntilManyShareTheStagingBuffer) {
+  StagingUse sockets{.payload = MemoryKind::cuda, .cpu_sends = true};
+  EXPECT_EQ(choose_chunk_bytes(sockets), 2U << 20);
+  sockets.queue_pairs = 64;
+  EXPECT_EQ(choose_chunk_bytes(sockets), 512U << 10);
+  sockets.queue_pairs = 1024;
+  EXPECT_EQ(choose_chunk_bytes(sockets), 64U << 10);
+}
+
+TEST(StagingChoice, IsAPartOfATimedMessage) {
+  StagingUse timed{
+      .payload = MemoryKind::cuda, .cpu_sends = true, .is_latency_critical = true, .message_bytes = 1 << 20};
+  EXPECT_EQ(choose_chunk_bytes(timed), 256U << 10);
+  timed.message_bytes = 8;
+  EXPECT_EQ(choose_chunk_bytes(timed), 64U << 10);
 }
 
 TEST(StagingChoice, IsTheCpuInHostMemory) {
-  EXPECT_EQ(choose_engine(Case{}, 8).name(), "cpu");
-  EXPECT_EQ(choose_chunk_bytes(Case{}), StagingOptions{}.chunk_bytes);
+  EXPECT_EQ(choose_engine(StagingUse{}, {}, 8).name(), "cpu");
+  EXPECT_EQ(choose_chunk_bytes(StagingUse{}), StagingOptions{}.chunk_bytes);
 }
 
 }  // namespace

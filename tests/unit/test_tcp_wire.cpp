@@ -18,10 +18,10 @@ using namespace std::chrono_literals;
 /// Two connected wires in this process; the parameter says by how many threads each moves its sockets.
 class TcpWires : public testing::TestWithParam<std::uint32_t> {
  protected:
-  static constexpr std::uint32_t lanes = 2;
+  static constexpr std::uint32_t queue_pairs = 2;
 
   TcpWires() {
-    const WireLimits limits{.lanes = lanes,
+    const WireLimits limits{.queue_pairs = queue_pairs,
                             .send_depth = 4,
                             .receive_depth = 4,
                             .completion = CompletionMode::event,
@@ -32,7 +32,7 @@ class TcpWires : public testing::TestWithParam<std::uint32_t> {
     region_b_ = b_->register_memory({.address = memory_b_.data(), .length = memory_b_.size()});
     Listener listener({"127.0.0.1", 0});
     std::vector<Socket> ours, theirs;
-    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    for (std::uint32_t queue_pair = 0; queue_pair < queue_pairs; ++queue_pair) {
       ours.push_back(connect_tcp({"127.0.0.1", listener.port()}, after(5s)));
       theirs.push_back(listener.accept(after(5s)));
     }
@@ -40,8 +40,8 @@ class TcpWires : public testing::TestWithParam<std::uint32_t> {
     b_->connect({}, std::move(theirs));
   }
 
-  SendRequest send(std::uint32_t lane, std::uint64_t id, std::uint32_t length) {
-    return {.id = id, .lane = lane, .address = memory_a_.data() + id, .length = length};
+  SendRequest send(std::uint32_t queue_pair, std::uint64_t id, std::uint32_t length) {
+    return {.id = id, .queue_pair = queue_pair, .address = memory_a_.data() + id, .length = length};
   }
   SendRequest write(std::uint64_t from, std::uint64_t to, std::uint32_t length) {
     SendRequest request = send(0, from, length);
@@ -50,8 +50,8 @@ class TcpWires : public testing::TestWithParam<std::uint32_t> {
     request.rkey = region_b_.rkey;
     return request;
   }
-  ReceiveRequest receive(std::uint32_t lane, std::uint64_t id, std::uint32_t length) {
-    return {.id = id, .lane = lane, .address = memory_b_.data() + id, .length = length};
+  ReceiveRequest receive(std::uint32_t queue_pair, std::uint64_t id, std::uint32_t length) {
+    return {.id = id, .queue_pair = queue_pair, .address = memory_b_.data() + id, .length = length};
   }
   /// Sleeps in wait() until `wire` has completed something. None within 5 s: so long does a sleeper sleep
   /// that nobody wakes.
@@ -76,15 +76,15 @@ class TcpWires : public testing::TestWithParam<std::uint32_t> {
 INSTANTIATE_TEST_SUITE_P(Threads, TcpWires, testing::Values(0, 1, 2), testing::PrintToStringParamName());
 
 TEST_P(TcpWires, wakes_a_sleeper_for_each_message_on_each_lane) {
-  for (std::uint32_t lane = 0; lane < lanes; ++lane)
+  for (std::uint32_t queue_pair = 0; queue_pair < queue_pairs; ++queue_pair)
     for (std::uint64_t id = 1; id <= 3; ++id) {
-      memory_a_[id] = static_cast<std::byte>(10 * lane + id);
-      ASSERT_EQ(b_->post_receive(receive(lane, id, 1)), 0);
-      ASSERT_EQ(a_->post_send(send(lane, id, 1)), 0);
+      memory_a_[id] = static_cast<std::byte>(10 * queue_pair + id);
+      ASSERT_EQ(b_->post_receive(receive(queue_pair, id, 1)), 0);
+      ASSERT_EQ(a_->post_send(send(queue_pair, id, 1)), 0);
       const std::optional<Completion> arrived = next(*b_), sent = next(*a_);
       ASSERT_TRUE(arrived && sent);
       EXPECT_EQ(arrived->id, id);
-      EXPECT_EQ(arrived->lane, lane);
+      EXPECT_EQ(arrived->queue_pair, queue_pair);
       EXPECT_EQ(sent->id, id);
       EXPECT_EQ(memory_b_[id], memory_a_[id]);
     }
@@ -98,7 +98,7 @@ TEST_P(TcpWires, refuses_more_requests_than_a_queue_holds_until_some_complete) {
   EXPECT_EQ(a_->post_send(large), ENOMEM);
   for (std::uint64_t id = 0; id < 4; ++id) EXPECT_EQ(b_->post_receive(receive(1, id, 1)), 0);
   EXPECT_EQ(b_->post_receive(receive(1, 4, 1)), ENOMEM);
-  EXPECT_EQ(a_->post_send(send(1, 1, 1)), 0) << "the queue of another lane";
+  EXPECT_EQ(a_->post_send(send(1, 1, 1)), 0) << "the queue of another queue pair";
   ASSERT_TRUE(next(*b_));
   EXPECT_EQ(b_->post_receive(receive(1, 4, 1)), 0) << "one has completed";
   a_.reset();  // before `much` goes

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gdrbench/error.hpp"
-#include "verbs/cm_greeting.hpp"
+#include "verbs/cm.hpp"
 #include "verbs/endpoint.hpp"
 
 namespace gdrbench::verbs {
@@ -15,7 +15,7 @@ Endpoint example() {
           .link_layer = "Ethernet",
           .active_mtu = 4096,
           .rd_atomic = 16,
-          .lanes = {{.qpn = 17, .psn = 0xffffff}, {.qpn = 0xffffff, .psn = 0}},
+          .queue_pairs = {{.qpn = 17, .psn = 0xffffff}, {.qpn = 0xffffff, .psn = 0}},
           .cm = CmAddress{.ip = "10.0.0.5", .port = 40000, .token = 0xfedcba9876543210}};
 }
 
@@ -46,11 +46,11 @@ TEST(Endpoint, RefusesWhatAPeerMustNotSend) {
   EXPECT_THROW(endpoint(changed("/lid", 65536)), PeerLost);
   EXPECT_THROW(endpoint(changed("/active_mtu", -1)), PeerLost);
   EXPECT_THROW(endpoint(changed("/rd_atomic", 1.5)), PeerLost);
-  EXPECT_THROW(endpoint(changed("/lanes/0/qpn", 1 << 24)), PeerLost);
-  EXPECT_THROW(endpoint(changed("/lanes/1/psn", 1 << 24)), PeerLost);
+  EXPECT_THROW(endpoint(changed("/queue_pairs/0/qpn", 1 << 24)), PeerLost);
+  EXPECT_THROW(endpoint(changed("/queue_pairs/1/psn", 1 << 24)), PeerLost);
   EXPECT_THROW(endpoint(changed("/rdma_cm/port", 65536)), PeerLost);
   EXPECT_THROW(endpoint(changed("/rdma_cm", "10.0.0.5")), PeerLost);
-  EXPECT_THROW(endpoint(changed("/lanes", "none")), PeerLost);
+  EXPECT_THROW(endpoint(changed("/queue_pairs", "none")), PeerLost);
 }
 
 TEST(Endpoint, NamesTheFieldThatAPeerSentWrong) {
@@ -66,9 +66,9 @@ TEST(Endpoint, NamesTheFieldThatAPeerSentWrong) {
                                        {"/lid", "lid"},
                                        {"/active_mtu", "active_mtu"},
                                        {"/link_layer", "link_layer"},
-                                       {"/lanes", "lanes"},
-                                       {"/lanes/1", "lanes[1]"},
-                                       {"/lanes/0/qpn", "lanes[0].qpn"},
+                                       {"/queue_pairs", "queue_pairs"},
+                                       {"/queue_pairs/1", "queue_pairs[1]"},
+                                       {"/queue_pairs/0/qpn", "queue_pairs[0].qpn"},
                                        {"/rdma_cm", "rdma_cm"},
                                        {"/rdma_cm/ip", "rdma_cm.ip"},
                                        {"/rdma_cm/token", "rdma_cm.token"}})

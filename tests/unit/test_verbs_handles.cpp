@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "verbs/handle.hpp"
+#include "verbs/check.hpp"
 
 namespace gdrbench::verbs {
 namespace {

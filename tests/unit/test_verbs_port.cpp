@@ -8,7 +8,6 @@
 #include "gdrbench/error.hpp"
 #include "verbs/check.hpp"
 #include "verbs/port.hpp"
-#include "verbs/sysfs.hpp"
 
 namespace gdrbench::verbs {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "path/wire_threads.hpp"
+#include "path/policy.hpp"
 
 namespace gdrbench::path {
 namespace {

@@ -26,7 +26,7 @@ class TwoEnds {
         responder_(make(c, Role::responder, responder_payload)) {
     wire::Listener listener({"127.0.0.1", 0});
     std::vector<wire::Socket> ours, theirs;
-    for (std::uint32_t lane = 0; lane < c.queue_pairs; ++lane) {
+    for (std::uint32_t queue_pair = 0; queue_pair < c.queue_pairs; ++queue_pair) {
       ours.push_back(wire::connect_tcp({"127.0.0.1", listener.port()}, after(5s)));
       theirs.push_back(listener.accept(after(5s)));
     }

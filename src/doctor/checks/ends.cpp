@@ -7,7 +7,7 @@
 
 #include "doctor/check.hpp"
 #include "doctor/facts/rdma_ports.hpp"
-#include "verbs/gpu_registration.hpp"
+#include "verbs/memory_region.hpp"
 
 namespace gdrbench::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include "doctor/checks/checks.hpp"
 #include "doctor/facts/host.hpp"
 #include "doctor/facts/kernel.hpp"
-#include "verbs/gpu_registration.hpp"
+#include "verbs/memory_region.hpp"
 
 namespace gdrbench::doctor {
 namespace {

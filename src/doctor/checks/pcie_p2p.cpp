@@ -7,7 +7,7 @@
 #include "doctor/check.hpp"
 #include "doctor/checks/checks.hpp"
 #include "doctor/facts/host.hpp"
-#include "topology/pci_config.hpp"
+#include "topology/pci_function.hpp"
 
 namespace gdrbench::doctor {
 namespace {

@@ -6,7 +6,7 @@
 #include "doctor/check.hpp"
 #include "doctor/checks/checks.hpp"
 #include "doctor/facts/host.hpp"
-#include "topology/pci_config.hpp"
+#include "topology/pci_function.hpp"
 #include "topology/pci_path.hpp"
 
 namespace gdrbench::doctor {
@@ -50,24 +50,24 @@ Evidence seen(const topology::Hop& end) {
   };
   return {fmt::format("/sys/bus/pci/devices/{}/{{current,max}}_link_*", end.address),
           fmt::format("{} of {}", text(end.link.transfers_per_second, end.link.lanes),
-                      text(end.link.most_transfers_per_second, end.link.most_lanes))};
+                      text(end.link.max_transfers_per_second, end.link.max_lanes))};
 }
 
 // The link between a port and what is plugged into it.
 void look_at(const Check& self, const topology::Hop& port, const topology::Hop& plugged, bool is_gpu,
              bool is_card, std::vector<Finding>& findings) {
   const topology::PcieLink &above = port.link, &below = plugged.link;
-  const int max_lanes = std::min(above.most_lanes, below.most_lanes);
-  const double max_speed = std::min(above.most_transfers_per_second, below.most_transfers_per_second);
+  const int max_lanes = std::min(above.max_lanes, below.max_lanes);
+  const double max_speed = std::min(above.max_transfers_per_second, below.max_transfers_per_second);
   const std::vector<Evidence> evidence = {seen(port), seen(plugged)};
   // Zero lanes or speed: nobody tells, or a link that is down.
   if (below.lanes > 0 && below.lanes < max_lanes)
     findings.push_back(find(self, "narrower", plugged.address, evidence));
   if (below.transfers_per_second > 0 && below.transfers_per_second < max_speed)
     findings.push_back(find(self, is_gpu ? "gpu_asleep" : "slower", plugged.address, evidence));
-  const bool has_fewer_lanes = above.most_lanes > 0 && above.most_lanes < below.most_lanes;
-  const bool is_slower = above.most_transfers_per_second > 0 &&
-                         above.most_transfers_per_second < below.most_transfers_per_second;
+  const bool has_fewer_lanes = above.max_lanes > 0 && above.max_lanes < below.max_lanes;
+  const bool is_slower =
+      above.max_transfers_per_second > 0 && above.max_transfers_per_second < below.max_transfers_per_second;
   if (is_card && (has_fewer_lanes || is_slower))
     findings.push_back(find(self, "slot_limits", plugged.address, evidence));
 }

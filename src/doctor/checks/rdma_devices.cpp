@@ -8,7 +8,7 @@
 #include "doctor/checks/checks.hpp"
 #include "doctor/facts/host.hpp"
 #include "gdrbench/error.hpp"
-#include "verbs/sysfs.hpp"
+#include "verbs/port.hpp"
 
 namespace gdrbench::doctor {
 namespace {

@@ -8,14 +8,13 @@
 #include <functional>
 #include <sstream>
 
-#include "cuda/backend.hpp"
 #include "cuda/device.hpp"
 #include "doctor/facts/child_process.hpp"
 #include "doctor/facts/kernel.hpp"
 #include "gdrbench/error.hpp"
 #include "topology/root.hpp"
 #include "verbs/device.hpp"
-#include "verbs/gpu_registration.hpp"
+#include "verbs/memory_region.hpp"
 #include "verbs/port.hpp"
 
 namespace gdrbench::doctor {

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "verbs/sysfs.hpp"
+#include "verbs/port.hpp"
 
 namespace gdrbench::doctor {
 namespace {
