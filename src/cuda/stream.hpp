@@ -19,6 +19,7 @@ struct DestroyEvent {
 /// A mark in a stream, without timing so that asking for it is cheap.
 class Event {
  public:
+  Event() = default;  ///< none yet
   explicit Event(int gpu);
   /// Whether everything before the mark is finished. Throws CudaError when any of it failed.
   bool done() const;

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <deque>
 #include <limits>
 #include <vector>
 
+#include "base/ring.hpp"
 #include "cuda/flagged_words.hpp"
 #include "cuda/resident_copy.hpp"
 #include "cuda/stream.hpp"
@@ -63,7 +63,7 @@ class StreamCopier final : public Copier {
   bool pageable_;
   std::vector<cuda::Stream> streams_;
   std::vector<cuda::Event> spare_;
-  std::deque<cuda::Event> in_flight_;  ///< one a copy, in the order of submission
+  Ring<cuda::Event> in_flight_;  ///< one a copy, in the order of submission
   std::uint64_t finished_ = 0;
 };
 
@@ -101,8 +101,7 @@ void StreamCopier::submit(std::byte* destination, const std::byte* source, std::
 
 std::uint64_t StreamCopier::finished() {
   while (!in_flight_.empty() && in_flight_.front().done()) {
-    spare_.push_back(std::move(in_flight_.front()));
-    in_flight_.pop_front();
+    spare_.push_back(in_flight_.take_front());
     ++finished_;
   }
   return finished_;

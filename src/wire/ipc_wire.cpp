@@ -66,13 +66,13 @@ void IpcQueuePair::mark(const SendRequest& request, bool token) {
   sends_.push_back(std::move(send));
 }
 
-void IpcQueuePair::progress(std::deque<Completion>& completed) {
+void IpcQueuePair::progress(Ring<Completion>& completed) {
   finish_sends(completed);
   // Asking the socket costs a system call, which a ping-pong would feel.
   if (!receives_.empty()) take_tokens(completed);
 }
 
-void IpcQueuePair::finish_sends(std::deque<Completion>& completed) {
+void IpcQueuePair::finish_sends(Ring<Completion>& completed) {
   while (!sends_.empty()) {
     Send& send = sends_.front();
     if (send.after) {
@@ -96,7 +96,7 @@ bool IpcQueuePair::send_byte() {
 }
 
 // Never more than there are receives for: the others stay in the socket.
-void IpcQueuePair::take_tokens(std::deque<Completion>& completed) {
+void IpcQueuePair::take_tokens(Ring<Completion>& completed) {
   char token = 0;
   while (!receives_.empty()) {
     const ssize_t n = ::recv(socket_.fd(), &token, 1, MSG_DONTWAIT);
@@ -168,8 +168,7 @@ cuda::IpcHandle from_hex(const std::string& text) {
 
 IpcWire::IpcWire(int gpu, const WireLimits& limits) : gpu_(gpu), uuid_(cuda::device_uuid(gpu)) {
   cuda::use_device(gpu);
-  for (std::uint32_t pair = 0; pair < limits.queue_pairs; ++pair)
-    queue_pairs_.emplace_back(gpu, pair, limits);
+  for (std::uint32_t i = 0; i < limits.queue_pairs; ++i) queue_pairs_.emplace_back(gpu, i, limits);
 }
 
 IpcWire::~IpcWire() {
@@ -224,8 +223,11 @@ void IpcWire::connect(const json& remote_offer, std::vector<Socket> sockets) {
   if (sockets.size() != queue_pairs_.size())
     throw Error(
         fmt::format("the p2p path needs {} connections and got {}", queue_pairs_.size(), sockets.size()));
-  for (std::size_t pair = 0; pair < queue_pairs_.size(); ++pair)
-    queue_pairs_[pair].connect(std::move(sockets[pair]));
+  waited_for_.resize(1);
+  for (std::size_t i = 0; i < queue_pairs_.size(); ++i) {
+    queue_pairs_[i].connect(std::move(sockets[i]));
+    waited_for_.push_back({queue_pairs_[i].fd(), POLLIN, 0});
+  }
   if (remote_offer.at("boot_id").get<std::string>() != boot_id())
     throw Unavailable(
         fmt::format("the p2p path works within one node only: this end is on {}, the other on {}",
@@ -286,9 +288,8 @@ int IpcWire::post_receive(const ReceiveRequest& request) {
 std::size_t IpcWire::poll(std::span<Completion> out) {
   if (completed_.empty())
     for (IpcQueuePair& pair : queue_pairs_) pair.progress(completed_);
-  const std::size_t count = std::min(out.size(), completed_.size());
-  std::copy_n(completed_.begin(), count, out.begin());
-  completed_.erase(completed_.begin(), completed_.begin() + static_cast<std::ptrdiff_t>(count));
+  std::size_t count = 0;
+  while (count < out.size() && !completed_.empty()) out[count++] = completed_.take_front();
   return count;
 }
 
@@ -298,9 +299,8 @@ void IpcWire::wait(int extra_fd, int timeout_ms) {
     std::this_thread::yield();
     return;
   }
-  std::vector<pollfd> wanted{{extra_fd, POLLIN, 0}};
-  for (const IpcQueuePair& pair : queue_pairs_) wanted.push_back({pair.fd(), POLLIN, 0});
-  ::poll(wanted.data(), wanted.size(), timeout_ms);
+  waited_for_.front() = {extra_fd, POLLIN, 0};
+  ::poll(waited_for_.data(), waited_for_.size(), timeout_ms);
 }
 
 IpcProof IpcWire::describe() const {

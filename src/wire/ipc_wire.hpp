@@ -1,11 +1,13 @@
 #pragma once
 
+#include <poll.h>
+
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/ring.hpp"
 #include "cuda/p2p.hpp"
 #include "cuda/stream.hpp"
 #include "gdrbench/path_proof.hpp"
@@ -27,7 +29,7 @@ class IpcQueuePair {
   int post_token(const SendRequest& request);
   int post_receive(const ReceiveRequest& request);
   /// Appends what finished.
-  void progress(std::deque<Completion>& completed);
+  void progress(Ring<Completion>& completed);
   /// Returns when no copy is in flight any more; says on stderr what failed.
   void drain() noexcept;
   bool is_copying() const { return !sends_.empty(); }
@@ -44,8 +46,8 @@ class IpcQueuePair {
 
   bool has_room() const { return outstanding_ < limits_.send_depth; }
   void mark(const SendRequest& request, bool token);
-  void finish_sends(std::deque<Completion>& completed);
-  void take_tokens(std::deque<Completion>& completed);
+  void finish_sends(Ring<Completion>& completed);
+  void take_tokens(Ring<Completion>& completed);
   bool send_byte();
   [[noreturn]] void lost(int error, const char* tried) const;
 
@@ -54,10 +56,10 @@ class IpcQueuePair {
   WireLimits limits_;
   cuda::Stream stream_;
   std::vector<cuda::Event> spare_;
-  std::deque<Send> sends_;  ///< that have a mark, oldest first
+  Ring<Send> sends_;  ///< that have a mark, oldest first
   std::uint64_t outstanding_ = 0;
   std::uint64_t unmarked_ = 0;  ///< copies posted since the last mark
-  std::deque<ReceiveRequest> receives_;
+  Ring<ReceiveRequest> receives_;
   Socket socket_;
 };
 
@@ -115,7 +117,8 @@ class IpcWire {
   std::vector<Exported> exported_;
   std::vector<Imported> imported_;
   std::vector<IpcQueuePair> queue_pairs_;
-  std::deque<Completion> completed_;
+  Ring<Completion> completed_;
+  std::vector<pollfd> waited_for_{1};  ///< room for another descriptor, then the sockets of all queue pairs
 };
 
 static_assert(Wire<IpcWire>);

@@ -36,7 +36,7 @@ FrameHeader::Kind kind_of(Op op) {
 TcpConnection::TcpConnection(Socket socket, std::uint32_t index, const std::vector<Region>& regions)
     : socket_(std::move(socket)), remote_(socket_.remote_address()), index_(index), regions_(&regions) {}
 
-void TcpConnection::post_send(const SendRequest& request, std::deque<Completion>& completed) {
+void TcpConnection::post_send(const SendRequest& request, Ring<Completion>& completed) {
   Outgoing out{.header = {.kind = kind_of(request.op),
                           .length = request.length,
                           .immediate = request.immediate,
@@ -52,7 +52,7 @@ void TcpConnection::post_send(const SendRequest& request, std::deque<Completion>
   if (!outgoing_.empty() || !write_one(out, completed)) outgoing_.push_back(out);
 }
 
-void TcpConnection::progress(std::deque<Completion>& completed) {
+void TcpConnection::progress(Ring<Completion>& completed) {
   if (!outgoing_.empty()) write_out(completed);
   consume(completed);
   while (read_in(completed)) {
@@ -83,12 +83,12 @@ ssize_t TcpConnection::send_rest(Outgoing& out) const {
   return sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void TcpConnection::write_out(std::deque<Completion>& completed) {
+void TcpConnection::write_out(Ring<Completion>& completed) {
   while (!outgoing_.empty() && write_one(outgoing_.front(), completed)) outgoing_.pop_front();
 }
 
 // True once the kernel has taken all of it.
-bool TcpConnection::write_one(Outgoing& out, std::deque<Completion>& completed) {
+bool TcpConnection::write_one(Outgoing& out, Ring<Completion>& completed) {
   const std::uint64_t length = sizeof(FrameHeader) + out.request.length;
   while (out.sent < length) {
     const ssize_t n = out.sent == 0 && out.request.length <= small_payload ? send_small(out) : send_rest(out);
@@ -118,7 +118,7 @@ ssize_t TcpConnection::receive_payload(std::uint64_t wanted) {
 
 // Reads once from the socket: the rest of the frame's payload into its place, and ahead into the buffer.
 // Returns whether it is worth trying again at once.
-bool TcpConnection::read_in(std::deque<Completion>& completed) {
+bool TcpConnection::read_in(Ring<Completion>& completed) {
   if (!wants_to_read()) return false;
   buffer_begin_ = buffer_end_ = 0;
   const std::uint64_t wanted = place_ == Place::payload ? incoming_.length - placed_ : 0;
@@ -140,7 +140,7 @@ bool TcpConnection::read_in(std::deque<Completion>& completed) {
 }
 
 // Places what was read ahead, frame by frame, until the buffer is empty or a frame must wait for a receive.
-void TcpConnection::consume(std::deque<Completion>& completed) {
+void TcpConnection::consume(Ring<Completion>& completed) {
   while (buffer_begin_ != buffer_end_) {
     const std::size_t available = buffer_end_ - buffer_begin_;
     if (place_ == Place::header) {
@@ -166,7 +166,7 @@ void TcpConnection::consume(std::deque<Completion>& completed) {
 }
 
 // Finds where the payload goes. False: the frame needs a receive that is not posted yet.
-bool TcpConnection::begin_frame(std::deque<Completion>& completed) {
+bool TcpConnection::begin_frame(Ring<Completion>& completed) {
   using Kind = FrameHeader::Kind;
   switch (incoming_.kind) {
     case Kind::send:
@@ -209,7 +209,7 @@ bool TcpConnection::begin_frame(std::deque<Completion>& completed) {
   return true;
 }
 
-void TcpConnection::end_frame(std::deque<Completion>& completed) {
+void TcpConnection::end_frame(Ring<Completion>& completed) {
   using Kind = FrameHeader::Kind;
   place_ = Place::header;
   placed_ = 0;

@@ -4,10 +4,10 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <span>
 #include <vector>
 
+#include "base/ring.hpp"
 #include "wire/queue_pair.hpp"
 
 namespace gdrbench::wire {
@@ -36,10 +36,10 @@ class TcpConnection {
   /// Room for one more request among `capacity`; false if there is none. Each post takes one.
   bool reserve_send(std::size_t capacity) { return reserve(sends_, capacity); }
   bool reserve_receive(std::size_t capacity) { return reserve(receives_posted_, capacity); }
-  void post_send(const SendRequest& request, std::deque<Completion>& completed);
+  void post_send(const SendRequest& request, Ring<Completion>& completed);
   void post_receive(const ReceiveRequest& request) { receives_.push_back(request); }
   /// Moves what the socket takes and gives, and appends what finished.
-  void progress(std::deque<Completion>& completed);
+  void progress(Ring<Completion>& completed);
   std::uint64_t bytes_moved() const { return bytes_moved_; }
   bool wants_to_write() const { return !outgoing_.empty(); }
   /// False while a frame that was read ahead waits for a receive to be posted.
@@ -66,12 +66,12 @@ class TcpConnection {
   ssize_t send_small(const Outgoing& out) const;
   ssize_t send_rest(Outgoing& out) const;
   ssize_t receive_payload(std::uint64_t wanted);
-  void write_out(std::deque<Completion>& completed);
-  bool write_one(Outgoing& out, std::deque<Completion>& completed);
-  bool read_in(std::deque<Completion>& completed);
-  void consume(std::deque<Completion>& completed);
-  bool begin_frame(std::deque<Completion>& completed);
-  void end_frame(std::deque<Completion>& completed);
+  void write_out(Ring<Completion>& completed);
+  bool write_one(Outgoing& out, Ring<Completion>& completed);
+  bool read_in(Ring<Completion>& completed);
+  void consume(Ring<Completion>& completed);
+  bool begin_frame(Ring<Completion>& completed);
+  void end_frame(Ring<Completion>& completed);
   std::byte* resolve(const FrameHeader& header) const;
   std::byte* place_of_write();
   [[noreturn]] void lost(int error, const char* tried) const;
@@ -83,9 +83,9 @@ class TcpConnection {
   std::uint64_t bytes_moved_ = 0;                 ///< either way
   std::atomic<std::size_t> sends_ = 0;            ///< requests of this end that have not completed
   std::atomic<std::size_t> receives_posted_ = 0;  ///< reserved and not yet completed
-  std::deque<Outgoing> outgoing_;
-  std::deque<SendRequest> reads_;  ///< waiting for their response, in order
-  std::deque<ReceiveRequest> receives_;
+  Ring<Outgoing> outgoing_;
+  Ring<SendRequest> reads_;  ///< waiting for their response, in order
+  Ring<ReceiveRequest> receives_;
 
   // Incoming: bytes that were read ahead, then the frame being placed.
   std::array<std::byte, 8192> buffer_;

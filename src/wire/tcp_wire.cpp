@@ -96,9 +96,8 @@ std::size_t TcpWire::poll(std::span<Completion> out) {
     if (workers_.empty())
       for (TcpConnection& connection : connections_) connection.progress(completed_);
   }
-  const std::size_t count = std::min(out.size(), completed_.size());
-  std::copy_n(completed_.begin(), count, out.begin());
-  completed_.erase(completed_.begin(), completed_.begin() + static_cast<std::ptrdiff_t>(count));
+  std::size_t count = 0;
+  while (count < out.size() && !completed_.empty()) out[count++] = completed_.take_front();
   return count;
 }
 

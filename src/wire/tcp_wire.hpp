@@ -50,7 +50,7 @@ class TcpWire {
   std::vector<Region> regions_;
   std::deque<TcpConnection> connections_;
   std::vector<ReceiveRequest> early_receives_;  ///< posted before connect()
-  std::deque<Completion> completed_;
+  Ring<Completion> completed_;
   std::optional<SocketWatch> watch_;  ///< made by the first wait(); not with workers
   std::optional<WakeUp> wake_up_;     ///< with workers
   std::vector<std::unique_ptr<TcpWorker>> workers_;

@@ -71,12 +71,11 @@ void TcpWorker::post(TcpConnection& connection, const ReceiveRequest& request) {
   wake_up_.tell();
 }
 
-void TcpWorker::collect(std::deque<Completion>& into) {
+void TcpWorker::collect(Ring<Completion>& into) {
   if (!has_something_) return;
   const std::lock_guard lock(mutex_);
   if (completed_.empty() && failure_) std::rethrow_exception(failure_);
-  into.insert(into.end(), completed_.begin(), completed_.end());
-  completed_.clear();
+  into.take_all(completed_);
   has_something_ = failure_ != nullptr;
 }
 
@@ -136,10 +135,9 @@ bool TcpWorker::progress() {
 void TcpWorker::hand_over() {
   {
     const std::lock_guard lock(mutex_);
-    completed_.insert(completed_.end(), just_completed_.begin(), just_completed_.end());
+    completed_.take_all(just_completed_);
     has_something_ = true;
   }
-  just_completed_.clear();
   owner_->tell();
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -47,7 +46,7 @@ class TcpWorker {
   void post(TcpConnection& connection, const SendRequest& request);
   void post(TcpConnection& connection, const ReceiveRequest& request);
   /// Appends what has completed. Throws what has ended the thread (PeerLost, Error) once nothing is left.
-  void collect(std::deque<Completion>& into);
+  void collect(Ring<Completion>& into);
   /// Whether collect() has something to append or to throw.
   bool has_something() const { return has_something_; }
   std::uint64_t bytes_moved() const { return bytes_moved_.load(std::memory_order_acquire); }
@@ -77,13 +76,13 @@ class TcpWorker {
   std::mutex mutex_;  ///< of what follows
   std::vector<Posted<ReceiveRequest>> receives_;
   std::vector<Posted<SendRequest>> sends_;
-  std::deque<Completion> completed_;
+  Ring<Completion> completed_;
   std::exception_ptr failure_;
 
   // Of the thread alone.
   std::vector<Posted<ReceiveRequest>> taken_receives_;
   std::vector<Posted<SendRequest>> taken_sends_;
-  std::deque<Completion> just_completed_;
+  Ring<Completion> just_completed_;
   std::thread thread_;
 };
 
