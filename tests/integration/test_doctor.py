@@ -20,7 +20,7 @@ SCHEMA = json.loads((REPOSITORY / "docs" / "doctor.schema.json").read_text(encod
 
 
 class DoctorCase(TestCase):
-    def made(self, name):
+    def snapshot_of(self, name):
         folder = self.folder / name
         subprocess.run([MAKE_SNAPSHOT, name, str(folder)], check=True, timeout=SOON_S)
         return folder
@@ -90,25 +90,25 @@ class Snapshots(DoctorCase):
                             ("dgx_whose_cuda_crashes", "driver_answers/crashed")):
             with self.subTest(name):
                 status = FAILED if cause == "driver_answers/crashed" else DONE
-                document = self.report("--snapshot", self.made(name), status=status)
+                document = self.report("--snapshot", self.snapshot_of(name), status=status)
                 self.assertEqual({cause} if cause else set(), self.causes(document["ends"][0]))
 
     def test_a_warning_is_a_failure_under_strict_only(self):
-        folder = self.made("dgx_whose_cuda_refuses")
+        folder = self.snapshot_of("dgx_whose_cuda_refuses")
         self.report("--snapshot", folder, status=DONE)
         self.report("--snapshot", folder, "--strict", status=FAILED)
 
     def test_only_the_checks_that_are_named_run(self):
-        folder = self.made("dgx_without_peermem")
+        folder = self.snapshot_of("dgx_without_peermem")
         document = self.report("--snapshot", folder, "--check", "peermem,driver_answers")
         self.assertEqual({"peermem", "driver_answers"}, {f["check"] for f in document["ends"][0]["findings"]})
 
     def test_a_recording_of_a_recording_tells_the_same_and_says_what_it_holds(self):
-        made, again = self.made("dgx_without_peermem"), self.folder / "again"
-        outcome = self.run_program("doctor", "--snapshot", made, "--record", again)
+        snapshot, again = self.snapshot_of("dgx_without_peermem"), self.folder / "again"
+        outcome = self.run_program("doctor", "--snapshot", snapshot, "--record", again)
         self.assert_ends(outcome, DONE, f"recorded .*{again}")
         self.assertIn("Replaced by others of their kind", (again / "README").read_text(encoding="utf-8"))
-        first, second = (self.report("--snapshot", folder)["ends"][0] for folder in (made, again))
+        first, second = (self.report("--snapshot", folder)["ends"][0] for folder in (snapshot, again))
         self.assertEqual(self.causes(first), self.causes(second))
         self.assertEqual(first["summary"], second["summary"])
 
@@ -130,12 +130,12 @@ class Snapshots(DoctorCase):
     def test_signals_while_a_recording_is_written_leave_nothing_in_part(self):
         library = os.environ.get("GDRBENCH_SIGNAL_ON_MKDIR",
                                  str(REPOSITORY / "build" / "release" / "tests" / "integration" / "libsignal_on_mkdir.so"))
-        made = self.made("dgx")
+        snapshot = self.snapshot_of("dgx")
         for signals, statuses in (([signal.SIGINT], {INTERRUPTED}), ([signal.SIGTERM], {INTERRUPTED}),
                                   ([signal.SIGINT, signal.SIGTERM], {INTERRUPTED, -signal.SIGINT, -signal.SIGTERM})):
             with self.subTest(signals):
                 folder = self.folder / "-".join(str(int(number)) for number in signals)
-                outcome = self.run_program("doctor", "--snapshot", made, "--record", folder, preload=library,
+                outcome = self.run_program("doctor", "--snapshot", snapshot, "--record", folder, preload=library,
                                            signals=signals)
                 self.assertIn(outcome.status, statuses, outcome.out + outcome.err)
                 self.assertEqual([], [path.name for path in self.folder.iterdir() if ".partial-" in path.name])
@@ -143,7 +143,7 @@ class Snapshots(DoctorCase):
                     self.report("--snapshot", folder, status=DONE)
 
     def test_broken_answers_are_told_and_the_files_still_looked_at(self):
-        folder = self.made("dgx_without_peermem")
+        folder = self.snapshot_of("dgx_without_peermem")
         (folder / "answers.json").write_text("{a: 1,}", encoding="utf-8")
         outcome = self.run_program("doctor", "--snapshot", folder)
         self.assertIn(outcome.status, (DONE, FAILED), outcome.err)
@@ -156,10 +156,10 @@ class Usage(DoctorCase):
         self.assert_ends(self.run_program("doctor", *arguments, seconds=SOON_S), USAGE, *names)
 
     def test_what_does_not_go_together_or_is_not_there_is_refused(self):
-        made = self.made("dgx")
-        piped = self.made("two_socket")
+        snapshot = self.snapshot_of("dgx")
+        piped = self.snapshot_of("two_socket")
         os.mkfifo(piped / "sys" / "pipe")
-        leading_out = self.made("grace")
+        leading_out = self.snapshot_of("grace")
         (leading_out / "proc" / "cpuinfo").unlink()
         (leading_out / "proc" / "cpuinfo").symlink_to("/etc/hostname")
         dangling = self.folder / "dangling"
@@ -179,8 +179,8 @@ class Usage(DoctorCase):
                 (["--fabric", "nosuch"], ["'nosuch'", "softverbs"]),
                 (["--snapshot", self.folder / "nosuch"], ["nosuch", "--record"]),
                 (["--snapshot", self.folder], ["neither sys nor proc", "--record"]),
-                (["--snapshot", made, "127.0.0.1"], ["--snapshot", "no other end"]),
-                (["--snapshot", made, "--loopback"], ["--snapshot", "no other end"]),
+                (["--snapshot", snapshot, "127.0.0.1"], ["--snapshot", "no other end"]),
+                (["--snapshot", snapshot, "--loopback"], ["--snapshot", "no other end"]),
                 (["--loopback", "127.0.0.1"], ["--loopback", "127.0.0.1"]),
                 (["--loopback", "--no-probes"], ["--loopback", "--no-probes"]),
                 (["--port", "70000", "127.0.0.1"], ["70000", "1 to 65535"]),
@@ -188,8 +188,8 @@ class Usage(DoctorCase):
                 (["--port", "0", "127.0.0.1"], ["--port 0", "1 to 65535"]),
                 (["--port", "2", "127.0.0.1:1"], ["--port 2", "127.0.0.1:1"]),
                 (["--check", "acs", "127.0.0.1", "--loopback"], ["--loopback", "127.0.0.1"]),
-                (["--record", made], [str(made), "not an empty folder"]),
-                (["--record", made / "new", "--snapshot", made], ["new", "inside the snapshot"]),
+                (["--record", snapshot], [str(snapshot), "not an empty folder"]),
+                (["--record", snapshot / "new", "--snapshot", snapshot], ["new", "inside the snapshot"]),
                 (["--record", dangling], [str(dangling), "dangling"]),
                 (["--nosuch"], ["--nosuch"])):
             with self.subTest(arguments):
@@ -198,7 +198,7 @@ class Usage(DoctorCase):
     def test_a_full_disk_is_an_error_that_names_the_file(self):
         def small_files():
             resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
-        outcome = self.run_program("doctor", "--snapshot", self.made("dgx"), "--record", self.folder / "recorded",
+        outcome = self.run_program("doctor", "--snapshot", self.snapshot_of("dgx"), "--record", self.folder / "recorded",
                                    preexec=small_files)
         self.assert_ends(outcome, FAILED, r"writing .*recorded/.*EFBIG", "name a folder")
         self.assertIn("gdr:", outcome.out)  # what was found is told all the same
@@ -206,7 +206,7 @@ class Usage(DoctorCase):
 
     def test_a_full_standard_output_is_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
-            outcome = self.start("doctor", "--snapshot", self.made("dgx"), stdout=full).finish(SOON_S)
+            outcome = self.start("doctor", "--snapshot", self.snapshot_of("dgx"), stdout=full).finish(SOON_S)
         self.assert_ends(outcome, FAILED, "standard output", "ENOSPC")
 
     def test_checks_are_listed_and_explained_as_in_the_documentation(self):

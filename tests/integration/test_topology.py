@@ -42,7 +42,7 @@ class Topology(TestCase):
         return document
 
 
-class MadeMachine(Topology):
+class SyntheticMachine(Topology):
     def test_text_shows_devices_matrix_legend_and_best_pairs(self):
         out = self.show("--snapshot", self.machine("dgx"))
         for pattern in (r"2 GPUs · 2 NICs · 0 NVMe devices · 2 NUMA nodes · 8 cores",

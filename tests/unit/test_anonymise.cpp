@@ -12,12 +12,12 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-Anonymiser made() {
+Anonymiser example_anonymiser() {
   return Anonymiser({.hosts = {"node-b.cluster.example.com"}, .users = {"alice", "root"}});
 }
 
 TEST(Anonymiser, replaces_hosts_and_users_as_whole_words_in_any_case) {
-  Anonymiser anonymiser = made();
+  Anonymiser anonymiser = example_anonymiser();
   EXPECT_EQ(anonymiser.text("node-b mlx5_0, NODE-B.cluster.example.com!"), "host1 mlx5_0, host1!");
   EXPECT_EQ(anonymiser.text("/dev/mapper/node--b-root at cluster.example.com"),
             "/dev/mapper/host1-root at example.org");
@@ -25,7 +25,7 @@ TEST(Anonymiser, replaces_hosts_and_users_as_whole_words_in_any_case) {
 }
 
 TEST(Anonymiser, keeps_the_kind_of_an_address_and_tells_different_ones_apart) {
-  Anonymiser anonymiser = made();
+  Anonymiser anonymiser = example_anonymiser();
   const std::string first = anonymiser.text("fe80:0000:0000:0000:0e42:a1ff:fe12:3456");
   EXPECT_THAT(first, StartsWith("fe80:0000:0000:0000:"));
   EXPECT_EQ(first.size(), 39U);
@@ -41,7 +41,7 @@ TEST(Anonymiser, keeps_the_kind_of_an_address_and_tells_different_ones_apart) {
 }
 
 TEST(Anonymiser, gives_a_mapped_gid_the_address_that_stands_for_its_ipv4_address) {
-  Anonymiser anonymiser = made();
+  Anonymiser anonymiser = example_anonymiser();
   EXPECT_EQ(anonymiser.text("10.20.30.40"), "10.0.1.1");
   EXPECT_EQ(anonymiser.text("0000:0000:0000:0000:0000:ffff:0a14:1e28"),
             "0000:0000:0000:0000:0000:ffff:0a00:0101");
@@ -49,7 +49,7 @@ TEST(Anonymiser, gives_a_mapped_gid_the_address_that_stands_for_its_ipv4_address
 }
 
 TEST(Anonymiser, replaces_what_names_hardware) {
-  Anonymiser anonymiser = made();
+  Anonymiser anonymiser = example_anonymiser();
   EXPECT_EQ(anonymiser.text("0c:42:a1:12:34:56"), "02:00:00:00:00:01");
   EXPECT_EQ(anonymiser.text("0c42:a103:0012:3456"), "0200:0000:0000:0001");
   EXPECT_EQ(anonymiser.text("GPU-8F1A23B4-0000-1111-2222-333344445555"),
@@ -58,7 +58,7 @@ TEST(Anonymiser, replaces_what_names_hardware) {
 }
 
 TEST(Anonymiser, leaves_alone_what_only_looks_alike) {
-  Anonymiser anonymiser = made();
+  Anonymiser anonymiser = example_anonymiser();
   for (const char* text :
        {"0000:bb:00.0", "0000:bb:00", "28.39.1002", "580.95.05", "12:34:56", "[   12.345678]",
         "0x00000000d0000000 0x00000000dfffffff 0x0000000000040200", "ffffffff,ffffffff",
@@ -78,7 +78,7 @@ TEST(Anonymiser, takes_names_for_names_in_free_text_only_and_no_common_word_for_
 }
 
 TEST(Anonymiser, hides_whose_folder_it_is_and_what_lies_on_the_way_to_a_file) {
-  Anonymiser anonymiser = made();
+  Anonymiser anonymiser = example_anonymiser();
   EXPECT_EQ(anonymiser.text("open /home/bob/secret/job.so: denied"), "open /home/user1/job.so: denied");
   const std::string of_root = "/root";
   EXPECT_EQ(anonymiser.text("/nfs/home/bob, '" + of_root + "/secret/x' and " + of_root + "/y"),
@@ -86,7 +86,7 @@ TEST(Anonymiser, hides_whose_folder_it_is_and_what_lies_on_the_way_to_a_file) {
 }
 
 TEST(Anonymiser, replaces_addresses_without_colons_where_they_are_due_like_those_with) {
-  Anonymiser anonymiser = made();
+  Anonymiser anonymiser = example_anonymiser();
   EXPECT_EQ(anonymiser.addresses("0c42a1030012ABCD"), "0200000000000001");
   EXPECT_EQ(anonymiser.addresses("0x0c42a1030012abcd"), "0x0200000000000001");
   EXPECT_EQ(anonymiser.addresses("0c42:a103:0012:abcd"), "0200:0000:0000:0001");
@@ -99,7 +99,7 @@ TEST(Anonymiser, replaces_addresses_without_colons_where_they_are_due_like_those
 }
 
 TEST(Anonymiser, keeps_of_a_group_what_many_machines_have) {
-  Anonymiser anonymiser = made();
+  Anonymiser anonymiser = example_anonymiser();
   EXPECT_EQ(anonymiser.group_path("/system.slice/secret.service/Secret.service"),
             "/system.slice/group1/group2");
   EXPECT_EQ(anonymiser.group_path("system.slice/secret.service/rdma.max"), "system.slice/group1/rdma.max");

@@ -57,11 +57,11 @@ std::string evidence_text(const Finding& finding) {
 }
 
 TEST(Bar1, of_256_mib_is_too_small_for_512_mib) {
-  synthetic::Machine made = synthetic::dgx();
-  synthetic::set_bar1(made, "0000:1b:00.0", 0xd0000000, 0xdfffffff);
-  SyntheticFacts machine(made);
-  machine->request_bytes = std::uint64_t{512} << 20;
-  const std::vector<Finding> findings = findings_of("bar1", *machine);
+  synthetic::Machine machine = synthetic::dgx();
+  synthetic::set_bar1(machine, "0000:1b:00.0", 0xd0000000, 0xdfffffff);
+  SyntheticFacts facts(machine);
+  facts->request_bytes = std::uint64_t{512} << 20;
+  const std::vector<Finding> findings = findings_of("bar1", *facts);
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[0].cause, "too_small");
   EXPECT_EQ(findings[0].verdict, Verdict::fail);
@@ -70,20 +70,20 @@ TEST(Bar1, of_256_mib_is_too_small_for_512_mib) {
 }
 
 TEST(Bar1, is_the_third_line_where_the_first_window_is_64_bit) {
-  synthetic::Machine made = synthetic::dgx();
-  made.tree.file(made.folder_of("0000:1b:00.0") + "/resource",
-                 "0x000038c002000000 0x000038c002ffffff 0x000000000014220c\n"
-                 "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
-                 "0x00002000d0000000 0x00002000dfffffff 0x000000000014220c");
-  SyntheticFacts machine(made);
-  machine->request_bytes = std::uint64_t{512} << 20;
-  EXPECT_EQ(findings_of("bar1", *machine).front().cause, "too_small");
+  synthetic::Machine machine = synthetic::dgx();
+  machine.tree.file(machine.folder_of("0000:1b:00.0") + "/resource",
+                    "0x000038c002000000 0x000038c002ffffff 0x000000000014220c\n"
+                    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+                    "0x00002000d0000000 0x00002000dfffffff 0x000000000014220c");
+  SyntheticFacts facts(machine);
+  facts->request_bytes = std::uint64_t{512} << 20;
+  EXPECT_EQ(findings_of("bar1", *facts).front().cause, "too_small");
 }
 
 TEST(Acs, names_each_bridge_with_its_register) {
-  synthetic::Machine made = synthetic::dgx();
-  made.change_config("0000:19:02.0", [](synthetic::PciConfig& config) { config.acs_control = 0x1d; });
-  const std::vector<Finding> findings = findings_of("acs", made);
+  synthetic::Machine machine = synthetic::dgx();
+  machine.change_config("0000:19:02.0", [](synthetic::PciConfig& config) { config.acs_control = 0x1d; });
+  const std::vector<Finding> findings = findings_of("acs", machine);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].subject, "0000:19:02.0");
   EXPECT_NE(findings[0].fix.find("setpci -s 0000:19:02.0 ECAP_ACS+6.w=0:2c"), std::string::npos);
@@ -93,16 +93,16 @@ TEST(Acs, names_each_bridge_with_its_register) {
 
 // Source validation and translation blocking, which divert nothing.
 TEST(Acs, may_be_on_without_redirecting) {
-  synthetic::Machine made = synthetic::dgx();
-  made.change_config("0000:19:02.0", [](synthetic::PciConfig& config) { config.acs_control = 0x43; });
-  EXPECT_EQ(findings_of("acs", made).front().verdict, Verdict::ok);
+  synthetic::Machine machine = synthetic::dgx();
+  machine.change_config("0000:19:02.0", [](synthetic::PciConfig& config) { config.acs_control = 0x43; });
+  EXPECT_EQ(findings_of("acs", machine).front().verdict, Verdict::ok);
 }
 
 TEST(Registration, is_one_finding_for_all_pairs_and_names_them_where_they_differ) {
-  synthetic::Machine made = synthetic::dgx();
-  synthetic::remove_peermem(made);
-  made.gpu("0000:bb:00.0").dmabuf = false;
-  const std::vector<Finding> findings = findings_of("registration", made);
+  synthetic::Machine machine = synthetic::dgx();
+  synthetic::remove_peermem(machine);
+  machine.gpu("0000:bb:00.0").dmabuf = false;
+  const std::vector<Finding> findings = findings_of("registration", machine);
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[0].verdict, Verdict::ok);
   EXPECT_EQ(findings[1].cause, "peermem_missing");
@@ -112,20 +112,20 @@ TEST(Registration, is_one_finding_for_all_pairs_and_names_them_where_they_differ
 
 // It may be the near one once it has a driver.
 TEST(Distance, counts_a_nic_without_a_driver) {
-  synthetic::Machine made = synthetic::two_socket();
-  synthetic::make_plain_nic(made, "0000:97:00.0", "mlx5_1");
-  EXPECT_EQ(findings_of("distance", made).back().cause, "sockets");
-  made.tree.remove(made.folder_of("0000:97:00.0") + "/driver");
-  EXPECT_EQ(findings_of("distance", made).back().cause, "host_bridge");
+  synthetic::Machine machine = synthetic::two_socket();
+  synthetic::make_plain_nic(machine, "0000:97:00.0", "mlx5_1");
+  EXPECT_EQ(findings_of("distance", machine).back().cause, "sockets");
+  machine.tree.remove(machine.folder_of("0000:97:00.0") + "/driver");
+  EXPECT_EQ(findings_of("distance", machine).back().cause, "host_bridge");
 }
 
 TEST(PciConfig, is_absent_where_libpci_has_nothing_to_read) {
-  synthetic::Machine made = synthetic::dgx();
-  const std::string folder = made.folder_of("0000:19:02.0");
-  made.tree.raw(folder + "/config", std::string(4096, '\xff'));
-  made.tree.raw(made.folder_of("0000:19:01.0") + "/config", "");
-  const SyntheticFacts machine(made);
-  const topology::Root root(machine.folder());
+  synthetic::Machine machine = synthetic::dgx();
+  const std::string folder = machine.folder_of("0000:19:02.0");
+  machine.tree.raw(folder + "/config", std::string(4096, '\xff'));
+  machine.tree.raw(machine.folder_of("0000:19:01.0") + "/config", "");
+  const SyntheticFacts facts(machine);
+  const topology::Root root(facts.folder());
   for (const char* address : {"0000:19:02.0", "0000:19:01.0", "0000:ff:1f.7", "nonsense", ""}) {
     const topology::PciConfig config = topology::read_pci_config(root, address);
     EXPECT_FALSE(config.access_control) << address;
@@ -149,22 +149,22 @@ TEST(PciConfig, is_absent_below_a_folder_with_too_long_a_name) {
 }
 
 TEST(Bar1, without_an_address_still_has_a_size_in_sysfs) {
-  synthetic::Machine made = synthetic::dgx();
-  made.tree.file(made.folder_of("0000:1b:00.0") + "/resource",
-                 "0x00000000cf000000 0x00000000cfffffff 0x0000000000040200\n"
-                 "0x0000000000000000 0x0000003fffffffff 0x000000002014220c");
-  EXPECT_EQ(findings_of("bar1", made).front().cause, "unassigned");
+  synthetic::Machine machine = synthetic::dgx();
+  machine.tree.file(machine.folder_of("0000:1b:00.0") + "/resource",
+                    "0x00000000cf000000 0x00000000cfffffff 0x0000000000040200\n"
+                    "0x0000000000000000 0x0000003fffffffff 0x000000002014220c");
+  EXPECT_EQ(findings_of("bar1", machine).front().cause, "unassigned");
 }
 
 // A capability that points to itself.
 TEST(PciConfig, ends_where_capabilities_go_in_a_circle) {
-  synthetic::Machine made = synthetic::dgx();
+  synthetic::Machine machine = synthetic::dgx();
   std::string bytes = synthetic::config_space({.is_bridge = true, .acs_control = 0});
   bytes[0x41] = 0x40;
   bytes[0x103] = 0x10;
-  made.tree.raw(made.folder_of("0000:19:02.0") + "/config", bytes);
-  const SyntheticFacts machine(made);
-  EXPECT_TRUE(topology::read_pci_config(topology::Root(machine.folder()), "0000:19:02.0").access_control);
+  machine.tree.raw(machine.folder_of("0000:19:02.0") + "/config", bytes);
+  const SyntheticFacts facts(machine);
+  EXPECT_TRUE(topology::read_pci_config(topology::Root(facts.folder()), "0000:19:02.0").access_control);
 }
 
 TEST(Host, knows_versions_by_their_first_two_numbers) {
@@ -181,12 +181,12 @@ TEST(Host, knows_versions_by_their_first_two_numbers) {
 }
 
 TEST(Host, tells_metal_from_guests_of_the_same_maker) {
-  synthetic::Machine made = synthetic::dgx();
-  made.tree.file("sys/class/dmi/id/sys_vendor", "Amazon EC2");
-  made.tree.file("sys/class/dmi/id/product_name", "p5.48xlarge");
-  EXPECT_TRUE(is_virtual_machine(SyntheticFacts(made)->root));
-  made.tree.file("sys/class/dmi/id/product_name", "m7i.metal-24xl");
-  EXPECT_FALSE(is_virtual_machine(SyntheticFacts(made)->root));
+  synthetic::Machine machine = synthetic::dgx();
+  machine.tree.file("sys/class/dmi/id/sys_vendor", "Amazon EC2");
+  machine.tree.file("sys/class/dmi/id/product_name", "p5.48xlarge");
+  EXPECT_TRUE(is_virtual_machine(SyntheticFacts(machine)->root));
+  machine.tree.file("sys/class/dmi/id/product_name", "m7i.metal-24xl");
+  EXPECT_FALSE(is_virtual_machine(SyntheticFacts(machine)->root));
 }
 
 }  // namespace

@@ -71,12 +71,12 @@ TEST(Arp, says_nothing_of_a_machine_with_one_port) {
 }
 
 TEST(PortCounters, AreReadOfEveryPortAndWithoutSettings) {
-  synthetic::Machine made = synthetic::dgx();
-  const std::string port = made.tree.target("sys/class/infiniband/mlx5_0") + "/ports/1";
-  made.tree.file(port + "/hw_counters/out_of_sequence", "18446744073709551615");  // does not fit: left out
-  made.tree.file(port + "/hw_counters/packet_seq_err", "7");
-  made.tree.file(port + "/hw_counters/odd", "many");
-  const SyntheticFacts facts(made);
+  synthetic::Machine machine = synthetic::dgx();
+  const std::string port = machine.tree.target("sys/class/infiniband/mlx5_0") + "/ports/1";
+  machine.tree.file(port + "/hw_counters/out_of_sequence", "18446744073709551615");  // does not fit: left out
+  machine.tree.file(port + "/hw_counters/packet_seq_err", "7");
+  machine.tree.file(port + "/hw_counters/odd", "many");
+  const SyntheticFacts facts(machine);
   const Counters counters = read_counters(facts->root);
   EXPECT_EQ(counters.at("mlx5_0/1/packet_seq_err"), 7u);
   EXPECT_EQ(counters.at("mlx5_1/1/port_xmit_discards"), 0u);
@@ -123,14 +123,14 @@ struct Slot {
 
 // Index that is chosen of a table read from sysfs, whose slot 9 cannot be read, and slot 10 is zeros.
 std::optional<int> chosen_of(const std::vector<Slot>& slots) {
-  synthetic::Machine made = synthetic::dgx();
-  const std::string port = made.tree.target("sys/class/infiniband/mlx5_0") + "/ports/1";
-  for (const char* table : {"/gids", "/gid_attrs"}) made.tree.remove(port + table);
+  synthetic::Machine machine = synthetic::dgx();
+  const std::string port = machine.tree.target("sys/class/infiniband/mlx5_0") + "/ports/1";
+  for (const char* table : {"/gids", "/gid_attrs"}) machine.tree.remove(port + table);
   int index = 0;
-  for (const Slot& slot : slots) made.add_gid("mlx5_0", index++, slot.gid, slot.type, "eth0");
-  made.tree.folder(port + "/gids/9");
-  made.add_gid("mlx5_0", 10, "0000:0000:0000:0000:0000:0000:0000:0000", "RoCE v2", "eth0");
-  const SyntheticFacts facts(made);
+  for (const Slot& slot : slots) machine.add_gid("mlx5_0", index++, slot.gid, slot.type, "eth0");
+  machine.tree.folder(port + "/gids/9");
+  machine.add_gid("mlx5_0", 10, "0000:0000:0000:0000:0000:0000:0000:0000", "RoCE v2", "eth0");
+  const SyntheticFacts facts(machine);
   const auto gid = chosen_gid(gid_table(facts->root, rdma_ports(facts->root).front()));
   if (!gid) return std::nullopt;
   return gid->entry.index;
@@ -147,11 +147,11 @@ TEST(GidTable, OfSysfsGivesTheKnownChoices) {
 }
 
 TEST(GidTable, QuotesNoNetdevThatCouldNotBeOne) {
-  synthetic::Machine made = synthetic::dgx();
-  const std::string table = made.tree.target("sys/class/infiniband/mlx5_0") + "/ports/1/gid_attrs/ndevs/3";
+  synthetic::Machine machine = synthetic::dgx();
+  const std::string table = machine.tree.target("sys/class/infiniband/mlx5_0") + "/ports/1/gid_attrs/ndevs/3";
   for (const char* odd : {"eth0; reboot", "../../etc", "a-name-of-16-char", "\x1b[31m"}) {
-    made.tree.file(table, odd);
-    const SyntheticFacts facts(made);
+    machine.tree.file(table, odd);
+    const SyntheticFacts facts(machine);
     EXPECT_EQ(gid_table(facts->root, rdma_ports(facts->root).front()).back().netdev, "") << odd;
   }
 }

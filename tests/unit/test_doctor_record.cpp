@@ -32,10 +32,10 @@ std::set<std::string> findings_of_folder(const fs::path& folder) {
 class RecordOf : public testing::TestWithParam<Scenario> {};
 
 TEST_P(RecordOf, has_the_findings_of_the_machine_whoever_its_host_and_users_are) {
-  const TestFolder made("made");
+  const TestFolder source("source");
   const synthetic::Machine machine = GetParam().make();
-  machine.write(made.path());
-  const RecordedTree tree = record(topology::Root(made.path()), machine.answers);
+  machine.write(source.path());
+  const RecordedTree tree = record(topology::Root(source.path()), machine.answers);
   const PrivateNames words{
       .hosts = {"pci", "sys", "dev", "rxe", "vm", "node0", "node1", "net", "eth0", "numa"},
       .users = {"nvidia", "class", "rdma", "mlx5_0", "infiniband", "kernel", "gids", "lib", "modules"}};
@@ -72,9 +72,9 @@ TEST(Record, holds_no_name_or_address_of_the_machine_in_any_byte) {
                                     .gpu = "",
                                     .outcome = "failed",
                                     .text = "responder SecretHost:7471 (10.11.12.13)"});
-  const TestFolder made("made"), recorded("recorded");
-  machine.write(made.path());
-  const RecordedTree whole = record(topology::Root(made.path()), machine.answers);
+  const TestFolder source("source"), recorded("recorded");
+  machine.write(source.path());
+  const RecordedTree whole = record(topology::Root(source.path()), machine.answers);
   EXPECT_THAT(whole.entries().at("proc/self/net/route").content,
               testing::AllOf(HasSubstr("eth0\t000C0B0A\t00000000"), testing::Not(HasSubstr("0D0C0B0A"))))
       << "no check asks for gateways";
@@ -107,9 +107,9 @@ TEST(Record, takes_nothing_that_its_owner_wrote_and_no_check_reads) {
         std::string("sys/class/dmi/id/chassis_version"), std::string("etc/os-release")})
     machine.tree.file(path, "secret words");
   machine.tree.file(device + "/sys_image_guid", "0c42a1030012abcd");
-  const TestFolder made("made");
-  machine.write(made.path());
-  const RecordedTree tree = anonymise(record(topology::Root(made.path()), machine.answers), {});
+  const TestFolder source("source");
+  machine.write(source.path());
+  const RecordedTree tree = anonymise(record(topology::Root(source.path()), machine.answers), {});
   for (const auto& [path, entry] : tree.entries()) {
     EXPECT_THAT(entry.content, testing::Not(HasSubstr("secret words"))) << path;
     EXPECT_THAT(entry.content, testing::Not(HasSubstr("0c42a103"))) << path;
@@ -124,9 +124,9 @@ TEST(Record, has_the_limits_of_groups_under_the_names_that_stand_for_them) {
   machine.tree.file("proc/4242/cgroup", "1:name=secret:/\n0::/system.slice:docker:secret/Secret.scope");
   machine.tree.file("sys/fs/cgroup/system.slice:docker:secret/rdma.max", "mlx5_0 hca_object=100");
   machine.tree.file("sys/fs/cgroup/system.slice:docker:secret/rdma.current", "mlx5_0 hca_object=100");
-  const TestFolder made("made"), recorded("recorded");
-  machine.write(made.path());
-  anonymise(record(topology::Root(made.path()), machine.answers), {}).write(recorded.path());
+  const TestFolder source("source"), recorded("recorded");
+  machine.write(source.path());
+  anonymise(record(topology::Root(source.path()), machine.answers), {}).write(recorded.path());
   EXPECT_EQ(content_of(recorded.path() / "proc/self/cgroup"), "1:name=other:/\n0::/group1/group2\n");
   EXPECT_EQ(content_of(recorded.path() / "sys/fs/cgroup/group1/rdma.max"), "mlx5_0 hca_object=100\n");
   EXPECT_THAT(findings_of_folder(recorded.path()), testing::Contains("rdma_cgroup/exhausted"));
@@ -136,9 +136,9 @@ TEST(Record, keeps_that_a_file_cannot_be_read) {
   synthetic::Machine machine = synthetic::dgx();
   // As unreadable as a file without permission, also to root.
   machine.tree.link("proc/cmdline", "proc/cmdline");
-  const TestFolder made("made"), recorded("recorded");
-  machine.write(made.path());
-  record(topology::Root(made.path()), machine.answers).write(recorded.path());
+  const TestFolder source("source"), recorded("recorded");
+  machine.write(source.path());
+  record(topology::Root(source.path()), machine.answers).write(recorded.path());
   EXPECT_EQ(topology::Root(recorded.path()).read("proc/cmdline").state, topology::FileState::unreadable);
 }
 

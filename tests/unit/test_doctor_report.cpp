@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "doctor/diagnosis.hpp"
@@ -19,21 +22,21 @@ using testing::Not;
 
 // A check of this layer that always finds its one cause, of this verdict, on this subject.
 template <Verdict verdict>
-constexpr Cause causes_of[] = {{"cause", verdict, "It is so.", "fix {}"}};
+constexpr Cause example_causes[] = {{"cause", verdict, "It is so.", "fix {}"}};
 
 template <Verdict verdict>
-Check made_check(std::string_view name, Layer layer) {
+Check example_check(std::string_view name, Layer layer) {
   return {.name = name,
           .question = "Is it so?",
           .looks_at = "nothing",
           .layer = layer,
-          .causes = causes_of<verdict>,
+          .causes = example_causes<verdict>,
           .run = [](const Check& self, const Facts&) {
             return std::vector<Finding>{find(self, "cause", "mlx5_0", {{"/sys/x", "1"}})};
           }};
 }
 
-Finding made(Verdict verdict, const std::string& check, const std::string& subject = "") {
+Finding example_finding(Verdict verdict, const std::string& check, const std::string& subject = "") {
   Finding finding;
   finding.check = check;
   finding.cause = "cause";
@@ -101,7 +104,7 @@ TEST(RunChecks, tells_the_deepest_layer_first_and_then_the_worst) {
 }
 
 TEST(RunChecks, tells_a_check_that_throws_as_unknown) {
-  Check throwing = made_check<Verdict::ok>("throwing", Layer::port);
+  Check throwing = example_check<Verdict::ok>("throwing", Layer::port);
   throwing.run = [](const Check&, const Facts&) -> std::vector<Finding> { throw std::runtime_error("odd"); };
   const Check* const list[] = {&throwing};
   const auto findings = run_checks(nothing(), list);
@@ -147,14 +150,16 @@ TEST(Summary, says_whether_gdr_works_and_if_not_why) {
   machine.write(folder.path());
   Facts facts = facts_in(folder.path(), machine.answers);
   EXPECT_THAT(summarise(facts, {}), HasSubstr("no obstacle was found"));
-  EXPECT_THAT(summarise(facts, {made(Verdict::warn, "a"), made(Verdict::unknown, "b")}),
+  EXPECT_THAT(summarise(facts, {example_finding(Verdict::warn, "a"), example_finding(Verdict::unknown, "b")}),
               testing::AllOf(HasSubstr("1 could make it slow"), HasSubstr("1 could not be seen")));
   EXPECT_THAT(summarise(facts, {}), HasSubstr("it was not tried"));
-  const std::vector<Finding> faults = {made(Verdict::warn, "a"), made(Verdict::fail, "b", "mlx5_0"),
-                                       made(Verdict::fail, "c")};
+  const std::vector<Finding> faults = {example_finding(Verdict::warn, "a"),
+                                       example_finding(Verdict::fail, "b", "mlx5_0"),
+                                       example_finding(Verdict::fail, "c")};
   EXPECT_THAT(summarise(facts, faults), HasSubstr("gdr: may be missing because of b, mlx5_0: It is so."))
       << "another NIC may do without it";
-  EXPECT_THAT(summarise(facts, {made(Verdict::fail, "c")}), HasSubstr("gdr: missing because of c: "));
+  EXPECT_THAT(summarise(facts, {example_finding(Verdict::fail, "c")}),
+              HasSubstr("gdr: missing because of c: "));
   facts.answers.probes = {
       {.what = "transfer gdr write forward", .device = "", .gpu = "", .outcome = "failed", .text = ""}};
   EXPECT_THAT(summarise(facts, faults), HasSubstr("gdr: missing because of b, mlx5_0: It is so."));
@@ -170,32 +175,32 @@ TEST(Summary, says_whether_gdr_works_and_if_not_why) {
 
 TEST(ExitStatusOfReport, is_one_for_a_failure_and_under_strict_for_a_warning) {
   for (const Verdict verdict : {Verdict::ok, Verdict::info, Verdict::unknown, Verdict::warn, Verdict::fail}) {
-    Report report = report_of({made(Verdict::ok, "a"), made(verdict, "b")});
+    Report report = report_of({example_finding(Verdict::ok, "a"), example_finding(verdict, "b")});
     EXPECT_EQ(exit_status(report), verdict == Verdict::fail ? ExitStatus::failed : ExitStatus::done);
     report.strict = true;
     EXPECT_EQ(exit_status(report), verdict >= Verdict::warn ? ExitStatus::failed : ExitStatus::done);
   }
   Report report = report_of({});
-  report.between.push_back(made(Verdict::fail, "ends"));
+  report.between.push_back(example_finding(Verdict::fail, "ends"));
   EXPECT_EQ(exit_status(report), ExitStatus::failed);
 }
 
 TEST(DoctorText, shows_what_is_wrong_with_evidence_fix_and_risk_and_the_rest_in_a_line) {
-  Finding finding = made(Verdict::fail, "peermem", "mlx5_0");
+  Finding finding = example_finding(Verdict::fail, "peermem", "mlx5_0");
   finding.evidence = {{"/sys/module/x", "absent"}};
-  const std::string text = report::doctor_text(report_of({finding, made(Verdict::ok, "mtu")}), {});
+  const std::string text = report::doctor_text(report_of({finding, example_finding(Verdict::ok, "mtu")}), {});
   EXPECT_THAT(text, HasSubstr("node-a (this machine): 1 fail, 1 ok"));
   EXPECT_THAT(text, HasSubstr("FAIL     peermem · mlx5_0\n         It is so.\n"));
   EXPECT_THAT(text, HasSubstr("seen  /sys/module/x: absent"));
   EXPECT_THAT(text, HasSubstr("fix   do this"));
   EXPECT_THAT(text, HasSubstr("risk  little"));
   EXPECT_THAT(text, HasSubstr("OK       mtu\n"));
-  EXPECT_THAT(report::doctor_text(report_of({made(Verdict::ok, "mtu")}), {.verbose = true}),
+  EXPECT_THAT(report::doctor_text(report_of({example_finding(Verdict::ok, "mtu")}), {.verbose = true}),
               HasSubstr("OK       mtu\n         It is so."));
 }
 
 TEST(DoctorText, shows_what_a_probe_follows_from_in_place_of_its_own_fix) {
-  Finding finding = made(Verdict::fail, "probe_transfer", "gdr");
+  Finding finding = example_finding(Verdict::fail, "probe_transfer", "gdr");
   finding.explained_by = "peermem/not_loaded";
   const std::string text = report::doctor_text(report_of({finding}), {});
   EXPECT_THAT(text, HasSubstr("Follows from peermem/not_loaded."));
@@ -203,7 +208,7 @@ TEST(DoctorText, shows_what_a_probe_follows_from_in_place_of_its_own_fix) {
 }
 
 TEST(DoctorText, keeps_to_its_width_but_for_what_is_copied_into_a_shell) {
-  Finding finding = made(Verdict::warn, "mtu");
+  Finding finding = example_finding(Verdict::warn, "mtu");
   for (int i = 0; i < 60; ++i) finding.text += " word";
   finding.fix = std::string(150, 'x');
   std::istringstream lines(report::doctor_text(report_of({finding}), {.width = 60}));
@@ -216,11 +221,11 @@ TEST(DoctorText, keeps_to_its_width_but_for_what_is_copied_into_a_shell) {
 TEST(DoctorText, tells_one_fault_of_several_devices_in_one_block) {
   std::vector<Finding> findings;
   for (const char* gpu : {"GPU 0", "GPU 1", "GPU 2"}) {
-    findings.push_back(made(Verdict::fail, "bar1", gpu));
+    findings.push_back(example_finding(Verdict::fail, "bar1", gpu));
     findings.back().evidence = {
         {std::string("/sys/") + gpu, "32 MiB"}, {"to be registered", "64 MiB"}, {"more", gpu}};
   }
-  findings.push_back(made(Verdict::fail, "bar1", "GPU 3"));
+  findings.push_back(example_finding(Verdict::fail, "bar1", "GPU 3"));
   findings.back().fix = "do that";
   const std::string text = report::doctor_text(report_of(findings), {});
   EXPECT_THAT(text, HasSubstr("4 fail\n"));
@@ -239,20 +244,21 @@ TEST(DoctorText, tells_one_fault_of_several_devices_in_one_block) {
 TEST(DoctorText, wraps_the_subjects_of_a_block) {
   std::vector<Finding> findings;
   for (int gpu = 0; gpu < 8; ++gpu)
-    findings.push_back(made(Verdict::warn, "distance", "GPU 0000:1" + std::to_string(gpu) + ":00.0"));
+    findings.push_back(
+        example_finding(Verdict::warn, "distance", "GPU 0000:1" + std::to_string(gpu) + ":00.0"));
   for (const bool colours : {false, true}) {
     const std::string text = report::doctor_text(report_of(findings), {.width = 80, .colours = colours});
     EXPECT_THAT(text, HasSubstr("distance · GPU 0000:10:00.0, GPU 0000:11:00.0, GPU 0000:12:00.0,\n"
                                 "         GPU 0000:13:00.0, "));
   }
-  Finding finding = made(Verdict::warn, "registration", "GPU 0000:10:00.0 with");
+  Finding finding = example_finding(Verdict::warn, "registration", "GPU 0000:10:00.0 with");
   for (int nic = 0; nic < 12; ++nic) finding.subject += " mlx5_" + std::to_string(nic);
   EXPECT_THAT(report::doctor_text(report_of({finding}), {.width = 60}),
               HasSubstr("registration · GPU 0000:10:00.0 with mlx5_0 mlx5_1\n         mlx5_2 "));
 }
 
 TEST(DoctorText, tells_a_long_value_whole_and_ends_a_longer_one_after_a_word) {
-  Finding finding = made(Verdict::fail, "peermem");
+  Finding finding = example_finding(Verdict::fail, "peermem");
   std::string value;
   for (int i = 0; i < 30; ++i) value += "word" + std::to_string(i) + " ";
   finding.evidence = {{"/sys/x", value + "end"}};
@@ -266,7 +272,7 @@ TEST(DoctorText, tells_a_long_value_whole_and_ends_a_longer_one_after_a_word) {
 }
 
 TEST(DoctorText, lets_nothing_that_was_read_steer_a_terminal) {
-  Finding finding = made(Verdict::fail, "peermem", "mlx5_0\x1b[2J");
+  Finding finding = example_finding(Verdict::fail, "peermem", "mlx5_0\x1b[2J");
   finding.evidence = {{"/sys/\x1b]0;title\x07", "one\ntwo\x1b[31m\xff"}};
   finding.text = "Text \x9b";
   for (const bool verbose : {false, true}) {
@@ -275,12 +281,12 @@ TEST(DoctorText, lets_nothing_that_was_read_steer_a_terminal) {
     EXPECT_THAT(text, Not(HasSubstr("\x07")));
     EXPECT_THAT(text, HasSubstr("one / two"));
   }
-  EXPECT_THAT(report::doctor_text(report_of({made(Verdict::fail, "peermem")}), {.colours = true}),
+  EXPECT_THAT(report::doctor_text(report_of({example_finding(Verdict::fail, "peermem")}), {.colours = true}),
               HasSubstr("\x1b[31;1m"));
 }
 
 TEST(DoctorJson, has_a_report_whatever_bytes_were_read) {
-  Finding finding = made(Verdict::fail, "peermem");
+  Finding finding = example_finding(Verdict::fail, "peermem");
   finding.evidence = {{"/sys/x", "\xff\x01"}};
   const auto document = to_json(report_of({finding}));
   EXPECT_EQ(document.at("verdict"), "fail");
@@ -297,6 +303,27 @@ TEST(Explanation, is_what_docs_troubleshooting_holds) {
   for (const Check* check : checks())
     for (const Cause& cause : check->causes)
       EXPECT_THAT(kept.str(), HasSubstr(std::string(cause.text))) << check->name << "/" << cause.id;
+}
+
+// Facts are below checks, probes and record, which do not know each other.
+TEST(Rooms, include_what_is_below_them_only) {
+  const std::filesystem::path top = GDRBENCH_SOURCE_DIR "/src/doctor";
+  const std::map<std::string, std::vector<std::string>> allowed = {
+      {"facts", {"doctor/facts/"}},
+      {"checks", {"doctor/facts/", "doctor/checks/", "doctor/check.hpp"}},
+      {"probes", {"doctor/facts/", "doctor/probes/"}},
+      {"record", {"doctor/facts/", "doctor/record/"}}};
+  for (const auto& [room, headers] : allowed)
+    for (const auto& file : std::filesystem::directory_iterator(top / room)) {
+      std::istringstream lines(content_of(file.path()));
+      for (std::string line; std::getline(lines, line);)
+        if (constexpr std::string_view include = "#include \"doctor/"; line.starts_with(include)) {
+          EXPECT_TRUE(std::any_of(
+              headers.begin(), headers.end(),
+              [&](const std::string& header) { return line.find('"' + header) != std::string::npos; }))
+              << file.path() << ": " << line;
+        }
+    }
 }
 
 }  // namespace

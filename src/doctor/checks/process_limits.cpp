@@ -26,8 +26,8 @@ constexpr Cause causes[] = {
      "the next login only and does not reach launchers and daemons that already run",
      "a process without the limit can take all memory from others"},
     {"low_but_lifted", Verdict::info,
-     "The limit of locked memory is lower than the request; the process has CAP_IPC_LOCK, which lifts it. It "
-     "applies to other users, and in a user namespace.",
+     "The limit of locked memory is lower than the request; the process has CAP_IPC_LOCK, which lifts it. "
+     "For other users, and in a user namespace, it still applies.",
      ""},
     {"not_known", Verdict::unknown, "The process's limit of locked memory is unknown.",
      "run gdrbench doctor on the machine itself, started in the same way as the program that needs the "
