@@ -114,6 +114,23 @@ inline bool batched_inline_lists_work() {
   return !rxe();
 }
 
+/// Whether an unreliable connection drops a send longer than its receive, which then serves the next one.
+/// rxe: the receive completes with an error, and so does its queue pair.
+inline bool unreliable_sends_that_do_not_fit_are_dropped() {
+  return !rxe();
+}
+
+/// Whether a READ is refused when it is posted to an unreliable connection. rxe: completes with an error.
+inline bool unreliable_reads_are_refused_when_posted() {
+  return !rxe();
+}
+
+/// Where an error of its own leaves an unreliable connection's requester: the send queue's error state, in
+/// which it still receives. rxe: ERR.
+inline ibv_qp_state state_after_unreliable_local_error() {
+  return rxe() ? IBV_QPS_ERR : IBV_QPS_SQE;
+}
+
 /// No promise of the specification, but what one wire does: rxe handles acknowledgements and requests in two
 /// tasks, and either may be first.
 inline bool sends_complete_before_their_answers() {

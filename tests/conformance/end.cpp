@@ -128,6 +128,7 @@ Transition to_rtr(const End& end, std::uint32_t peer, const Link& link) {
   step.attr.ah_attr = end.nic.self();
   step.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  if (end.options.type == IBV_QPT_UC) step.mask &= ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   return step;
 }
 
@@ -141,6 +142,12 @@ Transition to_rts(const Link& link) {
   step.attr.max_rd_atomic = link.outstanding;
   step.mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
               IBV_QP_MAX_QP_RD_ATOMIC;
+  return step;
+}
+
+Transition to_rts(const End& end, const Link& link) {
+  Transition step = to_rts(link);
+  if (end.options.type == IBV_QPT_UC) step.mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   return step;
 }
 
@@ -158,7 +165,7 @@ int modify(const End& end, Transition transition) {
 void connect(const End& end, std::uint32_t peer, const Link& link) {
   succeed(modify(end, to_init(end)), "ibv_modify_qp to INIT");
   succeed(modify(end, to_rtr(end, peer, link)), "ibv_modify_qp to RTR");
-  succeed(modify(end, to_rts(link)), "ibv_modify_qp to RTS");
+  succeed(modify(end, to_rts(end, link)), "ibv_modify_qp to RTS");
 }
 
 void connect(const End& left, const End& right, const Link& link) {

@@ -15,6 +15,9 @@ namespace gdrbench::conformance {
 inline constexpr int all_access =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
+/// Seeds of what lies at either end, before anything is sent.
+inline constexpr unsigned ours = 1, theirs = 2;
+
 /// Bytes that depend on their position and on `seed`.
 std::vector<std::byte> pattern(std::size_t size, unsigned seed);
 
@@ -97,7 +100,8 @@ struct Transition {
 };
 Transition to_init(const End& end);
 Transition to_rtr(const End& end, std::uint32_t peer, const Link& link = {});
-Transition to_rts(const Link& link = {});
+Transition to_rts(const Link& link = {});  ///< RC
+Transition to_rts(const End& end, const Link& link = {});
 /// Without attributes: RESET, ERR, SQD.
 Transition to_state(ibv_qp_state state);
 /// Returns an errno value.

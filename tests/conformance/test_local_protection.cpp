@@ -12,21 +12,21 @@ namespace {
 using testing::ElementsAre;
 
 // How a local buffer is not what the request may use.
-struct Fault {
+struct LocalFault {
   const char* name;
 };
-std::ostream& operator<<(std::ostream& out, const Fault& fault) {
+std::ostream& operator<<(std::ostream& out, const LocalFault& fault) {
   return out << fault.name;
 }
-constexpr Fault wrong_key{"wrong_lkey"}, other_domain{"lkey_of_another_domain"},
+constexpr LocalFault wrong_key{"wrong_lkey"}, other_domain{"lkey_of_another_domain"},
     past_end{"range_past_the_region"}, before_start{"range_before_the_region"},
     deregistered{"deregistered_lkey"}, read_only{"no_LOCAL_WRITE"};
-constexpr Fault faults[] = {wrong_key, other_domain, past_end, before_start, deregistered, read_only};
+constexpr LocalFault local_faults[] = {wrong_key,    other_domain, past_end,
+                                       before_start, deregistered, read_only};
 
-class LocalProtection : public Conformance, public testing::WithParamInterface<Fault> {
+class LocalProtection : public Conformance, public testing::WithParamInterface<LocalFault> {
  protected:
   static constexpr std::size_t length = 64;
-  static constexpr unsigned ours = 1, theirs = 2;
 
   void SetUp() override {
     Conformance::SetUp();
@@ -41,7 +41,7 @@ class LocalProtection : public Conformance, public testing::WithParamInterface<F
     memory_->fill(0, memory_->size(), faulty);
   }
 
-  bool is(const Fault& fault) const { return std::string_view(GetParam().name) == fault.name; }
+  bool is(const LocalFault& fault) const { return std::string_view(GetParam().name) == fault.name; }
   // The faulty buffer.
   ibv_sge sge() {
     ibv_sge bad = memory_->sge(length, length);
@@ -114,10 +114,10 @@ TEST_P(LocalProtection, stops_a_responder_and_tells_the_requester) {
   EXPECT_TRUE(nothing_was_written());
 }
 
-std::string fault_name(const testing::TestParamInfo<Fault>& info) {
+std::string fault_name(const testing::TestParamInfo<LocalFault>& info) {
   return info.param.name;
 }
-INSTANTIATE_TEST_SUITE_P(Faults, LocalProtection, testing::ValuesIn(faults), fault_name);
+INSTANTIATE_TEST_SUITE_P(Faults, LocalProtection, testing::ValuesIn(local_faults), fault_name);
 
 }  // namespace
 }  // namespace gdrbench::conformance

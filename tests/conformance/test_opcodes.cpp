@@ -10,7 +10,6 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr unsigned ours = 1, theirs = 2;
 constexpr std::uint32_t immediate = 0x01020384;
 
 struct Size {
@@ -25,16 +24,19 @@ constexpr Size sizes[] = {{"0", 0, 0},
                           {"MTU", 1, 0},
                           {"MTU_plus_1", 1, 1},
                           {"1_MiB_plus_1", 0, (1 << 20) + 1}};
-constexpr ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE,
-                                     IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ};
+constexpr ibv_wr_opcode reliable_opcodes[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE,
+                                              IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ};
+constexpr ibv_wr_opcode unreliable_opcodes[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE,
+                                                IBV_WR_RDMA_WRITE_WITH_IMM};
 
-class Opcode : public Conformance, public testing::WithParamInterface<std::tuple<ibv_wr_opcode, Size>> {};
+class Opcode : public Conformance,
+               public testing::WithParamInterface<std::tuple<ibv_qp_type, ibv_wr_opcode, Size>> {};
 
 TEST_P(Opcode, moves_exactly_its_bytes_and_completes_at_the_ends_that_it_concerns) {
-  const auto [opcode, size] = GetParam();
+  const auto [type, opcode, size] = GetParam();
   const std::size_t length = size.mtus * nic().mtu() + static_cast<std::size_t>(size.more);
   constexpr std::size_t source_lead = 3, target_lead = 5, tail = 7;
-  Pair pair(nic(), {.memory_bytes = length + target_lead + tail});
+  Pair pair(nic(), {.type = type, .memory_bytes = length + target_lead + tail});
   auto& [left, right] = pair;
   left.memory.fill(0, left.memory.size(), ours);
   right.memory.fill(0, right.memory.size(), theirs);
@@ -48,6 +50,11 @@ TEST_P(Opcode, moves_exactly_its_bytes_and_completes_at_the_ends_that_it_concern
   Send send{.opcode = opcode, .id = 9, .remote = right.memory.remote(remote_lead), .immediate = immediate};
   if (length > 0) send.list = {left.memory.sge(local_lead, length)};
   ASSERT_EQ(post(left.qp.get(), send), 0);
+  if (type == IBV_QPT_UC && !takes_receive(opcode)) {
+    // Its completion says that it has left. A message behind it shows that it has come.
+    ASSERT_EQ(post(left.qp.get(), Send{.flags = unsignaled}), 0);
+    ASSERT_EQ(outcomes(right.cq.get(), 1), successes(7, 1));
+  }
 
   const std::vector<ibv_wc> sent = take(left.cq.get(), 1);
   ASSERT_EQ(outcomes(sent), successes(9, 1));
@@ -81,11 +88,17 @@ TEST_P(Opcode, moves_exactly_its_bytes_and_completes_at_the_ends_that_it_concern
   EXPECT_TRUE(source.is_untouched(reads ? theirs : ours));
 }
 
-std::string case_name(const testing::TestParamInfo<Opcode::ParamType>& info) {
-  return opcode_name(std::get<0>(info.param)) + "_of_" + std::get<1>(info.param).name;
+std::string transfer_name(const testing::TestParamInfo<Opcode::ParamType>& info) {
+  return opcode_name(std::get<1>(info.param)) + "_of_" + std::get<2>(info.param).name;
 }
 INSTANTIATE_TEST_SUITE_P(Transfers, Opcode,
-                         testing::Combine(testing::ValuesIn(opcodes), testing::ValuesIn(sizes)), case_name);
+                         testing::Combine(testing::Values(IBV_QPT_RC), testing::ValuesIn(reliable_opcodes),
+                                          testing::ValuesIn(sizes)),
+                         transfer_name);
+INSTANTIATE_TEST_SUITE_P(UnreliableTransfers, Opcode,
+                         testing::Combine(testing::Values(IBV_QPT_UC), testing::ValuesIn(unreliable_opcodes),
+                                          testing::ValuesIn(sizes)),
+                         transfer_name);
 
 class Opcodes : public Conformance {};
 

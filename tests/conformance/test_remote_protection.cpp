@@ -10,11 +10,11 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
-                                     IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP};
+constexpr ibv_wr_opcode remote_opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+                                            IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP};
 
 // How the remote range is not what the request may use.
-enum class Fault {
+enum class RemoteFault {
   wrong_rkey,
   rkey_of_another_domain,
   past_the_region,
@@ -22,23 +22,23 @@ enum class Fault {
   no_right,
   deregistered
 };
-constexpr Fault faults[] = {Fault::wrong_rkey,      Fault::rkey_of_another_domain,
-                            Fault::past_the_region, Fault::before_the_region,
-                            Fault::no_right,        Fault::deregistered};
+constexpr RemoteFault remote_faults[] = {RemoteFault::wrong_rkey,      RemoteFault::rkey_of_another_domain,
+                                         RemoteFault::past_the_region, RemoteFault::before_the_region,
+                                         RemoteFault::no_right,        RemoteFault::deregistered};
 
-const char* to_string(Fault fault) {
+const char* to_string(RemoteFault fault) {
   switch (fault) {
-    case Fault::wrong_rkey:
+    case RemoteFault::wrong_rkey:
       return "wrong_rkey";
-    case Fault::rkey_of_another_domain:
+    case RemoteFault::rkey_of_another_domain:
       return "rkey_of_another_domain";
-    case Fault::past_the_region:
+    case RemoteFault::past_the_region:
       return "range_past_the_region";
-    case Fault::before_the_region:
+    case RemoteFault::before_the_region:
       return "range_before_the_region";
-    case Fault::no_right:
+    case RemoteFault::no_right:
       return "no_right_in_the_region";
-    case Fault::deregistered:
+    case RemoteFault::deregistered:
       return "deregistered_rkey";
   }
   return "";
@@ -49,8 +49,6 @@ int needed_right(ibv_wr_opcode opcode) {
   if (is_atomic(opcode)) return IBV_ACCESS_REMOTE_ATOMIC;
   return opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 }
-
-constexpr unsigned ours = 1, theirs = 2;
 
 class RemoteProtection : public Conformance {
  protected:
@@ -93,7 +91,7 @@ class RemoteProtection : public Conformance {
 };
 
 class RemoteRange : public RemoteProtection,
-                    public testing::WithParamInterface<std::tuple<ibv_wr_opcode, Fault>> {};
+                    public testing::WithParamInterface<std::tuple<ibv_wr_opcode, RemoteFault>> {};
 
 TEST_P(RemoteRange, is_refused_with_an_access_error_and_stays_as_it_was) {
   const auto [opcode, fault] = GetParam();
@@ -101,15 +99,15 @@ TEST_P(RemoteRange, is_refused_with_an_access_error_and_stays_as_it_was) {
   const ProtectionDomain other_pd(made(ibv_alloc_pd(nic().context.get()), "ibv_alloc_pd"));
   const std::size_t size = length(opcode) + 64;
   int access = all_access;
-  if (fault == Fault::no_right) access &= ~needed_right(opcode);
-  Memory target(fault == Fault::rkey_of_another_domain ? other_pd.get() : nic().pd.get(), size, access);
+  if (fault == RemoteFault::no_right) access &= ~needed_right(opcode);
+  Memory target(fault == RemoteFault::rkey_of_another_domain ? other_pd.get() : nic().pd.get(), size, access);
   Remote remote = target.remote(8);
   // Aligned, so that atomics meet no other objection.
-  if (fault == Fault::wrong_rkey) remote.rkey ^= 0x5500;
-  if (fault == Fault::past_the_region)
+  if (fault == RemoteFault::wrong_rkey) remote.rkey ^= 0x5500;
+  if (fault == RemoteFault::past_the_region)
     remote = target.remote(is_atomic(opcode) ? size : size - length(opcode) + 1);
-  if (fault == Fault::before_the_region) remote.address -= 16;
-  if (fault == Fault::deregistered) target.deregister();
+  if (fault == RemoteFault::before_the_region) remote.address -= 16;
+  if (fault == RemoteFault::deregistered) target.deregister();
   expect_refused(pair, target, remote, opcode, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
 }
 
@@ -117,7 +115,9 @@ std::string range_name(const testing::TestParamInfo<RemoteRange::ParamType>& inf
   return opcode_name(std::get<0>(info.param)) + "_of_" + to_string(std::get<1>(info.param));
 }
 INSTANTIATE_TEST_SUITE_P(Faults, RemoteRange,
-                         testing::Combine(testing::ValuesIn(opcodes), testing::ValuesIn(faults)), range_name);
+                         testing::Combine(testing::ValuesIn(remote_opcodes),
+                                          testing::ValuesIn(remote_faults)),
+                         range_name);
 
 class RemoteQueuePair : public RemoteProtection, public testing::WithParamInterface<ibv_wr_opcode> {};
 
@@ -143,7 +143,7 @@ TEST_P(RemoteQueuePair, with_no_other_right_than_the_needed_one_serves_the_reque
 std::string queue_pair_name(const testing::TestParamInfo<ibv_wr_opcode>& info) {
   return opcode_name(info.param);
 }
-INSTANTIATE_TEST_SUITE_P(Rights, RemoteQueuePair, testing::ValuesIn(opcodes), queue_pair_name);
+INSTANTIATE_TEST_SUITE_P(Rights, RemoteQueuePair, testing::ValuesIn(remote_opcodes), queue_pair_name);
 
 class RemoteRegion : public RemoteProtection {};
 

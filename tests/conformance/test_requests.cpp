@@ -8,8 +8,6 @@
 namespace gdrbench::conformance {
 namespace {
 
-constexpr unsigned ours = 1, theirs = 2;
-
 class Requests : public Conformance {
  protected:
   // What a list may hold here: the device's bound, and 16 at most.

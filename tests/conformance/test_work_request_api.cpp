@@ -18,7 +18,6 @@ class WorkRequestApi : public Conformance {
                                               IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                               IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
   static constexpr std::size_t length = 5000;
-  static constexpr unsigned ours = 1, theirs = 2;
 
   void SetUp() override {
     Conformance::SetUp();

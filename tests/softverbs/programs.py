@@ -55,6 +55,11 @@ class PingPong(ProgramTest):
             with self.subTest(size=size, arguments=arguments):
                 self.assert_ping_pong("ibv_rc_pingpong", size, 200, *arguments)
 
+    def test_unreliable_connections(self):
+        for size, arguments in [(4096, []), (1, []), (1023, ["-e"]), (65537, []), (1 << 20, ["-e", "-r", 16])]:
+            with self.subTest(size=size, arguments=arguments):
+                self.assert_ping_pong("ibv_uc_pingpong", size, 200, *arguments)
+
     def test_many_messages(self):
         for arguments in [], ["-e"]:
             with self.subTest(arguments):
@@ -96,6 +101,14 @@ class Latency(ProgramTest):
         for name, size in [("ib_send_lat", 2), ("ib_read_lat", 2), ("ib_atomic_lat", 8)]:
             with self.subTest(name):
                 self.assert_measures(name, [size], "-e")
+
+    def test_unreliable_connections(self):
+        for name in "ib_send_lat", "ib_write_lat":
+            with self.subTest(name):
+                self.assert_measures(name, [2], "-c", "UC", iterations=1000)
+                self.assert_measures(name, [2], "-c", "UC", "--use_old_post_send")
+                self.assert_measures(name, ALL_SIZES, "-c", "UC", "-a", iterations=FEW)
+        self.assert_measures("ib_send_lat", [2], "-c", "UC", "-e")
 
     def test_datagrams(self):
         up_to_mtu = [size for size in ALL_SIZES if size <= self.active_mtu()]
@@ -153,6 +166,15 @@ class Bandwidth(ProgramTest):
 
     def test_a_shared_receive_queue(self):
         self.assert_measures("ib_send_bw", [4096], "-s", 4096, "--use-srq", queue_pairs=4, iterations=200)
+
+    def test_unreliable_connections(self):
+        for name in "ib_send_bw", "ib_write_bw":
+            with self.subTest(name):
+                self.assert_measures(name, ALL_SIZES, "-c", "UC", "-a", iterations=FEW)
+                self.assert_measures(name, [65536], "-c", "UC", iterations=200)
+                self.assert_measures(name, [65536], "-c", "UC", "-b", iterations=100)
+                self.assert_measures(name, [65536], "-c", "UC", queue_pairs=4, iterations=100)
+        self.assert_measures("ib_send_bw", [65536], "-c", "UC", "-e", iterations=100)
 
     def test_datagrams(self):
         mtu = self.active_mtu()
@@ -217,6 +239,8 @@ class TwoHosts(ProgramTest):
                 self.assert_measures("ib_write_lat", ALL_SIZES, "-a", iterations=FEW)
                 self.assert_measures("ib_read_bw", ALL_SIZES, "-a", iterations=FEW)
                 self.assert_measures("ib_atomic_lat", [8], iterations=200)
+                self.assert_measures("ib_write_lat", ALL_SIZES, "-c", "UC", "-a", iterations=FEW)
+                self.assert_ping_pong("ibv_uc_pingpong", 65537, 200, "-e")
                 self.assert_ping_pong("ibv_ud_pingpong", 2048, 200, "-c")
                 self.assert_ping_pong("ibv_rc_pingpong", 65537, 200, "-c", "-e")
 

@@ -145,12 +145,13 @@ void install_send_operations(QueuePair& queue_pair) {
   queue_pair.wr_set_sge_list = set_sge_list;
   queue_pair.wr_set_inline_data = set_inline_data;
   queue_pair.wr_set_inline_data_list = set_inline_data_list;
-  if (!queue_pair.is_reliable()) {
+  if (!queue_pair.is_connected()) {
     queue_pair.wr_set_ud_addr = set_ud_addr;
     return;
   }
   queue_pair.wr_rdma_write = rdma_write;
   queue_pair.wr_rdma_write_imm = rdma_write_imm;
+  if (!queue_pair.is_reliable()) return;
   queue_pair.wr_rdma_read = rdma_read;
   queue_pair.wr_atomic_cmp_swp = atomic_cmp_swp;
   queue_pair.wr_atomic_fetch_add = atomic_fetch_add;

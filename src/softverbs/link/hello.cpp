@@ -48,6 +48,7 @@ bool well_formed(const Hello& hello) {
   if (!well_formed(hello.locality)) return false;
   switch (hello.kind) {
     case LinkKind::reliable:
+    case LinkKind::unreliable:
       return hello.source_qpn <= bits_24 && hello.destination_qpn <= bits_24 && hello.psn <= bits_24;
     case LinkKind::datagrams:
       return hello.source_qpn == 0 && hello.destination_qpn == 0 && hello.psn == 0;

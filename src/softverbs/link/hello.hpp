@@ -10,7 +10,7 @@
 /// Reply.
 namespace gdrbench::softverbs {
 
-enum class LinkKind : std::uint32_t { reliable = 1, datagrams = 2 };
+enum class LinkKind : std::uint32_t { reliable = 1, datagrams = 2, unreliable = 3 };
 
 constexpr std::array<char, 8> hello_magic = {'g', 'd', 'r', 's', 'v', 'r', 'b', 's'};
 constexpr std::uint32_t hello_version = 1;

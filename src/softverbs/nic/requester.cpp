@@ -19,6 +19,10 @@ using std::chrono::seconds;
 
 // Until a peer that has too many callers is called again.
 constexpr auto busy_delay = milliseconds(20);
+// How long an unreliable connection's messages wait for a remote that is starting, and how long they are lost
+// once it could not be reached; as for datagrams.
+constexpr auto unreliable_patience = seconds(2);
+constexpr auto redial_delay = milliseconds(100);
 
 FrameType frame_type(ibv_wr_opcode opcode) {
   switch (opcode) {
@@ -49,10 +53,12 @@ void Requester::dial() {
   if (dialing_ || link_ != nullptr) return;
   dialing_ = true;
   const Clock::time_point now = Clock::now();
-  if (dial_until_ == Clock::time_point{}) dial_until_ = now + patience(qp_.attributes);
+  if (dial_until_ == Clock::time_point{})
+    dial_until_ = now + (qp_.is_reliable() ? patience(qp_.attributes) : unreliable_patience);
   const ibv_global_route& route = qp_.attributes.ah_attr.grh;
   const GidEntry& source = qp_.nic->gids()[route.sgid_index];
   Hello hello;
+  hello.kind = qp_.link_kind();
   hello.source_qpn = qp_.qp_base.qp_num;
   hello.destination_qpn = qp_.attributes.dest_qp_num;
   hello.psn = qp_.attributes.sq_psn;
@@ -81,12 +87,24 @@ void Requester::on_dialed(DialResult result) {
     return;
   }
   dial_until_ = redial_at_ = {};
+  if (link_ != nullptr) {
+    warned_ = false;
+    return;
+  }
+  if (!qp_.is_reliable()) lost_until_ = now + redial_delay;
   // What came of it shows with the first work request, as on a NIC, which finds out no sooner.
-  if (link_ != nullptr || qp_.sends.empty()) return;
-  const char* const why = result.error.empty() ? to_string(result.refusal) : result.error.c_str();
-  std::fprintf(stderr, "%s: queue pair 0x%06x cannot reach 0x%06x: %s\n", device_name, qp_.qp_base.qp_num,
-               qp_.attributes.dest_qp_num, why);
-  fail_front(IBV_WC_RETRY_EXC_ERR);
+  if (qp_.sends.empty()) return;
+  if (!warned_) {
+    const char* const why = result.error.empty() ? to_string(result.refusal) : result.error.c_str();
+    std::fprintf(stderr, "%s: queue pair 0x%06x cannot reach 0x%06x: %s\n", device_name, qp_.qp_base.qp_num,
+                 qp_.attributes.dest_qp_num, why);
+    warned_ = true;
+  }
+  if (qp_.is_reliable()) fail_front(IBV_WC_RETRY_EXC_ERR);
+}
+
+bool Requester::loses_everything() const {
+  return !qp_.is_reliable() && !dialing_ && Clock::now() < lost_until_;
 }
 
 void Requester::reset() {
@@ -97,7 +115,8 @@ void Requester::reset() {
   front_message_ = 0;
   rnr_retries_ = timeouts_ = 0;
   disturbed_ = false;
-  hold_until_ = dial_until_ = redial_at_ = {};
+  hold_until_ = dial_until_ = redial_at_ = lost_until_ = {};
+  warned_ = false;
 }
 
 void Requester::forget_work() {
@@ -106,29 +125,48 @@ void Requester::forget_work() {
 }
 
 void Requester::step(StepResult& result) {
-  if (link_ == nullptr) {
-    if (!qp_.may_send() || dialing_ || (qp_.sends.empty() && redial_at_ == Clock::time_point{})) return;
+  if (link_ != nullptr) {
+    take_answers(result);
+    check_link();
+  }
+  if (!qp_.may_send()) {
+    if (link_ != nullptr) link_->flush();
+    return;
+  }
+  if (link_ == nullptr && !loses_everything()) {
+    if (dialing_ || (qp_.sends.empty() && redial_at_ == Clock::time_point{})) return;
     if (Clock::now() >= redial_at_) return dial();
     result.wake_at = std::min(result.wake_at, redial_at_);
     return;
   }
-  take_answers(result);
-  check_link();
-  if (link_ == nullptr || !qp_.may_send()) return;
   transmit(result);
   // A request that failed here waits until all before it are done.
   if (in_flight_ == 0 && !qp_.sends.empty() && qp_.sends.front().done)
     fail_front(qp_.sends.front().status, qp_.sends.front().vendor_error);
 }
 
-// The peer is gone: what it has not answered fails. What it has not been sent may find it again.
+// The peer is gone: what it has not answered fails, or is lost. What it has not been sent may find it again.
 void Requester::check_link() {
-  if (!qp_.may_send()) return link_.reset();
+  if (!qp_.may_send()) {
+    // In the send queue's error state, what has left before is still on its way.
+    if (qp_.qp_base.state != IBV_QPS_SQE) link_.reset();
+    return;
+  }
   if (!link_->broken() || link_->next() != nullptr) return;
   const bool under_way = in_flight_ > 0 || (!qp_.sends.empty() && qp_.sends.front().begun);
   link_.reset();
+  if (under_way && !qp_.is_reliable()) lose_what_is_under_way();
   front_message_ = 0;
-  if (under_way) fail_front(IBV_WC_RETRY_EXC_ERR);
+  if (under_way && qp_.is_reliable()) fail_front(IBV_WC_RETRY_EXC_ERR);
+}
+
+void Requester::lose_what_is_under_way() {
+  while (in_flight_ > 0) complete_front();
+  if (qp_.sends.empty() || !qp_.sends.front().begun) return;
+  SendWork& front = qp_.sends.front();
+  if (front.done) return fail_front(front.status, front.vendor_error);
+  ++in_flight_;
+  complete_front();
 }
 
 void Requester::fail_front(ibv_wc_status status, std::uint32_t vendor_error) {
@@ -137,7 +175,11 @@ void Requester::fail_front(ibv_wc_status status, std::uint32_t vendor_error) {
   front.vendor_error = vendor_error;
   qp_.complete_send(front);
   qp_.sends.pop();
-  qp_.to_error();
+  if (qp_.is_reliable()) {
+    qp_.to_error();
+  } else {
+    qp_.to_send_error();
+  }
 }
 
 void Requester::transmit(StepResult& result) {
@@ -152,8 +194,10 @@ void Requester::transmit(StepResult& result) {
         break;
       }
       work.begun = true;
+      work.sent |= link_ == nullptr;
     }
-    if (!send_frames(work)) break;
+    // What a fault or an absent remote loses was sent, for all that an unreliable requester knows.
+    if (!work.sent && !send_frames(work)) break;
     work.sent = true;
     // From here on, of a read, what has come back.
     if (work.is_read_or_atomic()) {
@@ -165,7 +209,9 @@ void Requester::transmit(StepResult& result) {
     disturbed_ = false;
     timeouts_ = 0;
   }
-  link_->flush();
+  if (link_ != nullptr) link_->flush();
+  if (qp_.is_reliable() || (link_ != nullptr && !link_->all_sent())) return;
+  while (in_flight_ > 0) complete_front();
 }
 
 bool Requester::may_start(const SendWork& work) const {
@@ -192,19 +238,24 @@ bool Requester::faulty(SendWork& work, StepResult& result) {
     // Asked each time that the message leaves, so that a lost one may be lost again.
     const PayloadFault fault = Faults::instance().on_payload();
     work.corrupt = fault.corrupt;
-    if (fault.cut) {
+    if (!qp_.is_reliable()) {
+      work.sent = fault.drop || fault.cut;
+      if (fault.cut && link_ != nullptr) link_->shut("cut by a fault");
+      result.more |= fault.cut;
+    } else if (fault.cut) {
       work.begun = true;
       link_->shut("cut by a fault");
       result.more = true;
       return true;
     }
-    if (fault.drop && ++timeouts_ > qp_.attributes.retry_cnt) {
+    const bool sent_again = fault.drop && qp_.is_reliable();
+    if (sent_again && ++timeouts_ > qp_.attributes.retry_cnt) {
       work.status = IBV_WC_RETRY_EXC_ERR;
       work.done = true;
       return true;
     }
-    disturbed_ = !fault.drop;
-    hold_until_ = now + (fault.drop ? Clock::duration(ack_timeout(qp_.attributes.timeout)) : fault.delay);
+    disturbed_ = !sent_again;
+    hold_until_ = now + (sent_again ? Clock::duration(ack_timeout(qp_.attributes.timeout)) : fault.delay);
   }
   if (now >= hold_until_) return false;
   result.wake_at = std::min(result.wake_at, hold_until_);
@@ -252,7 +303,8 @@ bool Requester::send_frames(SendWork& work) {
   }
   std::array<Segment, max_segments> ranges;
   const bool is_inline = (work.flags & IBV_SEND_INLINE) != 0;
-  if (!is_inline && !work.corrupt && work.moved == 0 && work.length >= reference_bytes &&
+  // By reference only where an acknowledgement says when the memory is free again.
+  if (qp_.is_reliable() && !is_inline && !work.corrupt && work.moved == 0 && work.length >= reference_bytes &&
       link_->peer_can_pull()) {
     const std::size_t count = qp_.list_of(work).host_ranges(ranges);
     if (count > 0) {
@@ -275,7 +327,8 @@ bool Requester::send_frames(SendWork& work) {
     } else if (qp_.list_of(work).gather(work.moved, place) != 0) {
       // It was checked before: the region went away, or the GPU failed. The frame cannot be taken back.
       link_->shut("the data of a message could not be read");
-      work.begun = true;
+      work.status = IBV_WC_LOC_PROT_ERR;
+      work.done = !qp_.is_reliable();
       return false;
     }
     // Of an empty message nothing is there to change.

@@ -11,7 +11,8 @@ namespace gdrbench::softverbs {
 class QueuePair;
 struct StepResult;
 
-/// The sending half of a reliable connection: turns work requests into frames and answers into completions.
+/// The sending half of a connection: turns work requests into frames and answers into completions. On an
+/// unreliable one nothing is answered: a request is done when it has left, and lost where nobody takes it.
 /// Used under the lock of its queue pair.
 class Requester {
  public:
@@ -32,6 +33,8 @@ class Requester {
 
  private:
   void on_dialed(DialResult result);
+  bool loses_everything() const;
+  void lose_what_is_under_way();
   bool handle(const FrameHeader& answer, StepResult& result);
   void complete_read(SendWork& work);
   bool handle_read_data(const FrameHeader& answer, SendWork& work);
@@ -62,6 +65,8 @@ class Requester {
   Clock::time_point dial_until_{};  ///< set while the peer is being called
   Clock::time_point redial_at_{};   ///< set while a busy peer is left alone
   Clock::time_point hold_until_{};  ///< by a fault
+  Clock::time_point lost_until_{};  ///< unreliable: after a remote could not be reached, when to try again
+  bool warned_ = false;             ///< that the remote cannot be reached
 };
 
 }  // namespace gdrbench::softverbs

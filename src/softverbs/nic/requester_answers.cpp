@@ -54,7 +54,7 @@ void Requester::complete_front() {
 
 // False: the frame stays, to be continued.
 bool Requester::handle(const FrameHeader& answer, StepResult& result) {
-  SendWork* const work = outstanding(answer.message);
+  SendWork* const work = qp_.is_reliable() ? outstanding(answer.message) : nullptr;
   const auto malformed = [&] {
     link_->shut("an answer that fits no request");
     return true;
