@@ -1,4 +1,4 @@
-#include "softverbs/nic/address_handle.hpp"
+#include "nic/address_handle.hpp"
 
 #include <endian.h>
 #include <netinet/ip.h>
@@ -6,9 +6,9 @@
 #include <cstring>
 #include <optional>
 
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/protection_domain.hpp"
+#include "abi/guard.hpp"
+#include "abi/visible.hpp"
+#include "nic/protection_domain.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

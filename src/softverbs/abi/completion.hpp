@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "softverbs/nic/completion_queue.hpp"
+#include "nic/completion_queue.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,6 +1,6 @@
-#include "softverbs/abi/completion.hpp"
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/operations.hpp"
+#include "abi/completion.hpp"
+#include "abi/guard.hpp"
+#include "abi/operations.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

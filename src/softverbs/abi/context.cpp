@@ -1,8 +1,8 @@
 #include <cerrno>
 
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/operations.hpp"
-#include "softverbs/abi/visible.hpp"
+#include "abi/guard.hpp"
+#include "abi/operations.hpp"
+#include "abi/visible.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

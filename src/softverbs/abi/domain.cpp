@@ -1,6 +1,6 @@
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/protection_domain.hpp"
+#include "abi/guard.hpp"
+#include "abi/visible.hpp"
+#include "nic/protection_domain.hpp"
 
 namespace gdrbench::softverbs {
 

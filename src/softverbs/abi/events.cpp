@@ -1,6 +1,6 @@
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/completion_queue.hpp"
+#include "abi/guard.hpp"
+#include "abi/visible.hpp"
+#include "nic/completion_queue.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,4 +1,4 @@
-#include "softverbs/abi/guard.hpp"
+#include "abi/guard.hpp"
 
 #include <cstdio>
 #include <exception>
@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "softverbs/nic/limits.hpp"
+#include "nic/limits.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "softverbs/nic/context.hpp"
-#include "softverbs/nic/faults.hpp"
+#include "nic/context.hpp"
+#include "nic/faults.hpp"
 
 /// No exception crosses the ABI: a verb's body runs in the wrapper of its error convention, which first asks
 /// whether this call is to fail. Variants of a verb (ibv_reg_mr_iova2, which the header's macro may call for

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/region_table.hpp"
+#include "abi/guard.hpp"
+#include "abi/visible.hpp"
+#include "nic/region_table.hpp"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/operations.hpp"
-#include "softverbs/abi/visible.hpp"
+#include "abi/guard.hpp"
+#include "abi/operations.hpp"
+#include "abi/visible.hpp"
 
 #undef ibv_query_port
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "softverbs/nic/queue_pair.hpp"
+#include "nic/queue_pair.hpp"
 
 /// What both ways of posting share: ibv_post_send, and ibv_wr_start … ibv_wr_complete. Functions return 0 or
 /// an errno value and are called under the lock of the queue pair.

@@ -1,14 +1,14 @@
 // Verbs of queue pairs.
-#include "softverbs/nic/queue_pair.hpp"
+#include "nic/queue_pair.hpp"
 
 #include <algorithm>
 #include <cerrno>
 
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/operations.hpp"
-#include "softverbs/abi/send_operations.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/limits.hpp"
+#include "abi/guard.hpp"
+#include "abi/operations.hpp"
+#include "abi/send_operations.hpp"
+#include "abi/visible.hpp"
+#include "nic/limits.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

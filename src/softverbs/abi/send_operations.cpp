@@ -1,10 +1,10 @@
 // ibv_wr_start … ibv_wr_complete: requests are staged in the send queue, and posted or dropped together.
-#include "softverbs/abi/send_operations.hpp"
+#include "abi/send_operations.hpp"
 
 #include <cerrno>
 
-#include "softverbs/abi/posting.hpp"
-#include "softverbs/nic/queue_pair.hpp"
+#include "abi/posting.hpp"
+#include "nic/queue_pair.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

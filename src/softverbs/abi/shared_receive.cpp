@@ -1,8 +1,8 @@
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/operations.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/protection_domain.hpp"
-#include "softverbs/nic/receive_queue.hpp"
+#include "abi/guard.hpp"
+#include "abi/operations.hpp"
+#include "abi/visible.hpp"
+#include "nic/protection_domain.hpp"
+#include "nic/receive_queue.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -3,11 +3,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "softverbs/abi/operations.hpp"
-#include "softverbs/abi/posting.hpp"
-#include "softverbs/nic/address_handle.hpp"
-#include "softverbs/nic/engine.hpp"
-#include "softverbs/nic/queue_pair.hpp"
+#include "abi/operations.hpp"
+#include "abi/posting.hpp"
+#include "nic/address_handle.hpp"
+#include "nic/engine.hpp"
+#include "nic/queue_pair.hpp"
 
 namespace gdrbench::softverbs {
 namespace posting {

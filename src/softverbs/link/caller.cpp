@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <exception>
 
-#include "softverbs/link/handshake.hpp"
-#include "softverbs/link/locality.hpp"
-#include "softverbs/link/ring_pair.hpp"
+#include "link/handshake.hpp"
+#include "link/locality.hpp"
+#include "link/ring_pair.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

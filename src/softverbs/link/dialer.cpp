@@ -12,10 +12,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "softverbs/link/handshake.hpp"
-#include "softverbs/link/locality.hpp"
-#include "softverbs/link/ring_pair.hpp"
-#include "softverbs/link/stream_socket.hpp"
+#include "link/handshake.hpp"
+#include "link/locality.hpp"
+#include "link/ring_pair.hpp"
+#include "link/stream_socket.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "softverbs/link/descriptor.hpp"
+#include "link/descriptor.hpp"
 
 namespace gdrbench::softverbs {
 

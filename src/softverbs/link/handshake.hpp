@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "softverbs/link/hello.hpp"
-#include "softverbs/link/link.hpp"
+#include "link/hello.hpp"
+#include "link/link.hpp"
 
 namespace gdrbench::softverbs {
 

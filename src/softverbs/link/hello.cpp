@@ -1,4 +1,4 @@
-#include "softverbs/link/hello.hpp"
+#include "link/hello.hpp"
 
 #include <cstdlib>
 #include <stdexcept>

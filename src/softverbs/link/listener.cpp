@@ -8,8 +8,8 @@
 #include <exception>
 #include <unordered_map>
 
-#include "softverbs/link/handshake.hpp"
-#include "softverbs/link/stream_socket.hpp"
+#include "link/handshake.hpp"
+#include "link/stream_socket.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

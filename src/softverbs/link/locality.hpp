@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "softverbs/link/descriptor.hpp"
-#include "softverbs/link/hello.hpp"
-#include "softverbs/link/link.hpp"
+#include "link/descriptor.hpp"
+#include "link/hello.hpp"
+#include "link/link.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,4 +1,4 @@
-#include "softverbs/link/ring.hpp"
+#include "link/ring.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "softverbs/link/ring_pair.hpp"
+#include "link/ring_pair.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "softverbs/link/descriptor.hpp"
-#include "softverbs/link/ring.hpp"
+#include "link/descriptor.hpp"
+#include "link/ring.hpp"
 
 namespace gdrbench::softverbs {
 

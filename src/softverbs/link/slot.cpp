@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "softverbs/link/handshake.hpp"
-#include "softverbs/link/stream_socket.hpp"
+#include "link/handshake.hpp"
+#include "link/stream_socket.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "softverbs/link/descriptor.hpp"
+#include "link/descriptor.hpp"
 
 /// TCP sockets that take IPv6 addresses, v4-mapped ones included; where the kernel has no IPv6, IPv4 sockets
 /// that take the v4-mapped ones. Functions return false with errno set.

@@ -1,12 +1,12 @@
-#include "softverbs/memory/copy_engine.hpp"
+#include "memory/copy_engine.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <new>
 
-#include "softverbs/memory/dma_copy.hpp"
-#include "softverbs/memory/memory.hpp"
-#include "softverbs/memory/pointer_attributes.hpp"
+#include "memory/dma_copy.hpp"
+#include "memory/memory.hpp"
+#include "memory/pointer_attributes.hpp"
 
 namespace gdrbench::softverbs::cuda {
 namespace {

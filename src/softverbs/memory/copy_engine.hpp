@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "softverbs/memory/cuda_driver.hpp"
+#include "memory/cuda_driver.hpp"
 
 namespace gdrbench::softverbs::cuda {
 

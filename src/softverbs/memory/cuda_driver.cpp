@@ -1,4 +1,4 @@
-#include "softverbs/memory/cuda_driver.hpp"
+#include "memory/cuda_driver.hpp"
 
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-#include "softverbs/memory/device_memory.hpp"
+#include "memory/device_memory.hpp"
 
 #include <map>
 #include <utility>

@@ -3,8 +3,8 @@
 #include <memory>
 #include <mutex>
 
-#include "softverbs/memory/copy_engine.hpp"
-#include "softverbs/memory/memory.hpp"
+#include "memory/copy_engine.hpp"
+#include "memory/memory.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,13 +1,13 @@
-#include "softverbs/memory/device_range.hpp"
+#include "memory/device_range.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <utility>
 
-#include "softverbs/memory/cuda_driver.hpp"
-#include "softverbs/memory/device_memory.hpp"
-#include "softverbs/memory/pointer_attributes.hpp"
+#include "memory/cuda_driver.hpp"
+#include "memory/device_memory.hpp"
+#include "memory/pointer_attributes.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

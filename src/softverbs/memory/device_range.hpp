@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "softverbs/memory/memory.hpp"
+#include "memory/memory.hpp"
 
 namespace gdrbench::softverbs {
 

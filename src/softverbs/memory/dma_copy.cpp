@@ -1,8 +1,8 @@
-#include "softverbs/memory/dma_copy.hpp"
+#include "memory/dma_copy.hpp"
 
 #include <atomic>
 
-#include "softverbs/memory/memory.hpp"
+#include "memory/memory.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "softverbs/memory/device_range.hpp"
-#include "softverbs/memory/memory.hpp"
+#include "memory/device_range.hpp"
+#include "memory/memory.hpp"
 
 // The kernel's <linux/magic.h> since 5.3; missing from the headers of older distributions.
 #ifndef DMA_BUF_MAGIC

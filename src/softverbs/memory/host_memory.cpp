@@ -1,4 +1,4 @@
-#include "softverbs/memory/host_memory.hpp"
+#include "memory/host_memory.hpp"
 
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -9,7 +9,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "softverbs/memory/dma_copy.hpp"
+#include "memory/dma_copy.hpp"
 
 // The kernel's <asm-generic/mman-common.h>; missing from the headers of older distributions.
 #ifndef MADV_POPULATE_READ

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "softverbs/memory/memory.hpp"
+#include "memory/memory.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,9 +1,9 @@
-#include "softverbs/memory/memory.hpp"
+#include "memory/memory.hpp"
 
 #include <utility>
 
-#include "softverbs/memory/device_range.hpp"
-#include "softverbs/memory/host_memory.hpp"
+#include "memory/device_range.hpp"
+#include "memory/host_memory.hpp"
 
 namespace gdrbench::softverbs {
 

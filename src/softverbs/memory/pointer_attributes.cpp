@@ -1,4 +1,4 @@
-#include "softverbs/memory/pointer_attributes.hpp"
+#include "memory/pointer_attributes.hpp"
 
 #include <iterator>
 

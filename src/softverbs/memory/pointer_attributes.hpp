@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "softverbs/memory/cuda_driver.hpp"
+#include "memory/cuda_driver.hpp"
 
 namespace gdrbench::softverbs::cuda {
 

@@ -1,4 +1,4 @@
-#include "softverbs/nic/address_handle.hpp"
+#include "nic/address_handle.hpp"
 
 #include <cerrno>
 

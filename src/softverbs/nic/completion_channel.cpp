@@ -1,4 +1,4 @@
-#include "softverbs/nic/completion_queue.hpp"
+#include "nic/completion_queue.hpp"
 
 namespace gdrbench::softverbs {
 

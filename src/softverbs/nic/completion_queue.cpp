@@ -1,9 +1,9 @@
-#include "softverbs/nic/completion_queue.hpp"
+#include "nic/completion_queue.hpp"
 
 #include <algorithm>
 #include <cerrno>
 
-#include "softverbs/nic/limits.hpp"
+#include "nic/limits.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

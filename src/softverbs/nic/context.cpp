@@ -1,4 +1,4 @@
-#include "softverbs/nic/context.hpp"
+#include "nic/context.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <memory>
 
-#include "softverbs/nic/event_queue.hpp"
-#include "softverbs/nic/limits.hpp"
-#include "softverbs/nic/nic.hpp"
+#include "nic/event_queue.hpp"
+#include "nic/limits.hpp"
+#include "nic/nic.hpp"
 
 namespace gdrbench::softverbs {
 

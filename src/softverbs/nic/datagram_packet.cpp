@@ -1,4 +1,4 @@
-#include "softverbs/nic/datagram_packet.hpp"
+#include "nic/datagram_packet.hpp"
 
 #include <netinet/ip.h>
 
@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 
-#include "softverbs/nic/datagrams.hpp"
-#include "softverbs/nic/queue_pair.hpp"
+#include "nic/datagrams.hpp"
+#include "nic/queue_pair.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

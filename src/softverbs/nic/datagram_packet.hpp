@@ -1,7 +1,7 @@
 #pragma once
 
-#include "softverbs/link/frame.hpp"
-#include "softverbs/link/ring.hpp"
+#include "link/frame.hpp"
+#include "link/ring.hpp"
 
 union ibv_gid;
 

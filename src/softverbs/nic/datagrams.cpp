@@ -1,13 +1,13 @@
-#include "softverbs/nic/datagrams.hpp"
+#include "nic/datagrams.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "softverbs/nic/engine.hpp"
-#include "softverbs/nic/limits.hpp"
-#include "softverbs/nic/nic.hpp"
-#include "softverbs/nic/queue_pair.hpp"
-#include "softverbs/nic/queue_pair_table.hpp"
+#include "nic/engine.hpp"
+#include "nic/limits.hpp"
+#include "nic/nic.hpp"
+#include "nic/queue_pair.hpp"
+#include "nic/queue_pair_table.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "softverbs/link/handshake.hpp"
+#include "link/handshake.hpp"
 
 namespace gdrbench::softverbs {
 

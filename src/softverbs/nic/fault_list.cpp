@@ -1,4 +1,4 @@
-#include "softverbs/nic/fault_list.hpp"
+#include "nic/fault_list.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "softverbs/nic/faults.hpp"
+#include "nic/faults.hpp"
 
 namespace gdrbench::softverbs {
 

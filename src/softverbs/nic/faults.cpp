@@ -1,4 +1,4 @@
-#include "softverbs/nic/faults.hpp"
+#include "nic/faults.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "softverbs/nic/fault_list.hpp"
+#include "nic/fault_list.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,4 +1,4 @@
-#include "softverbs/nic/gid_table.hpp"
+#include "nic/gid_table.hpp"
 
 #include <net/if.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "softverbs/nic/limits.hpp"
+#include "nic/limits.hpp"
 
 #include <endian.h>
 #include <ifaddrs.h>
@@ -65,7 +65,7 @@ __be64 node_guid() {
 
 ibv_device_attr device_attributes() {
   ibv_device_attr attributes{};
-  std::strncpy(attributes.fw_ver, ("softverbs-" + std::string(GDRBENCH_VERSION)).c_str(),
+  std::strncpy(attributes.fw_ver, ("softverbs-" + std::string(SOFTVERBS_VERSION)).c_str(),
                sizeof(attributes.fw_ver) - 1);
   attributes.node_guid = attributes.sys_image_guid = node_guid();
   attributes.max_mr_size = std::numeric_limits<std::uint64_t>::max();

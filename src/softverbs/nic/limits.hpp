@@ -2,7 +2,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "softverbs/link/frame.hpp"
+#include "link/frame.hpp"
 
 /// What the device offers. Applications read these numbers, and what exceeds them is refused.
 namespace gdrbench::softverbs {

@@ -1,11 +1,11 @@
 // What ibv_modify_qp and ibv_query_qp do to a queue pair.
 #include <cerrno>
 
-#include "softverbs/nic/address_handle.hpp"
-#include "softverbs/nic/engine.hpp"
-#include "softverbs/nic/limits.hpp"
-#include "softverbs/nic/queue_pair.hpp"
-#include "softverbs/nic/transitions.hpp"
+#include "nic/address_handle.hpp"
+#include "nic/engine.hpp"
+#include "nic/limits.hpp"
+#include "nic/queue_pair.hpp"
+#include "nic/transitions.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

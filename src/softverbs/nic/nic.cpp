@@ -1,4 +1,4 @@
-#include "softverbs/nic/nic.hpp"
+#include "nic/nic.hpp"
 
 #include <pthread.h>
 
@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "softverbs/nic/datagrams.hpp"
-#include "softverbs/nic/engine.hpp"
-#include "softverbs/nic/queue_pair_table.hpp"
+#include "nic/datagrams.hpp"
+#include "nic/engine.hpp"
+#include "nic/queue_pair_table.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "softverbs/nic/gid_table.hpp"
-#include "softverbs/nic/region_table.hpp"
+#include "nic/gid_table.hpp"
+#include "nic/region_table.hpp"
 
 namespace gdrbench::softverbs {
 

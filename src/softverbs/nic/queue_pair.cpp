@@ -1,14 +1,14 @@
-#include "softverbs/nic/queue_pair.hpp"
+#include "nic/queue_pair.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "softverbs/nic/datagram_packet.hpp"
-#include "softverbs/nic/datagrams.hpp"
-#include "softverbs/nic/engine.hpp"
-#include "softverbs/nic/queue_pair_table.hpp"
+#include "nic/datagram_packet.hpp"
+#include "nic/datagrams.hpp"
+#include "nic/engine.hpp"
+#include "nic/queue_pair_table.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -7,13 +7,13 @@
 #include <mutex>
 #include <vector>
 
-#include "softverbs/link/handshake.hpp"
-#include "softverbs/nic/completion_queue.hpp"
-#include "softverbs/nic/receive_queue.hpp"
-#include "softverbs/nic/requester.hpp"
-#include "softverbs/nic/responder.hpp"
-#include "softverbs/nic/scatter_gather.hpp"
-#include "softverbs/nic/send_queue.hpp"
+#include "link/handshake.hpp"
+#include "nic/completion_queue.hpp"
+#include "nic/receive_queue.hpp"
+#include "nic/requester.hpp"
+#include "nic/responder.hpp"
+#include "nic/scatter_gather.hpp"
+#include "nic/send_queue.hpp"
 
 namespace gdrbench::softverbs {
 

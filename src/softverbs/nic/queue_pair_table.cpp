@@ -1,12 +1,12 @@
-#include "softverbs/nic/queue_pair_table.hpp"
+#include "nic/queue_pair_table.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <random>
 #include <system_error>
 
-#include "softverbs/nic/limits.hpp"
-#include "softverbs/nic/queue_pair.hpp"
+#include "nic/limits.hpp"
+#include "nic/queue_pair.hpp"
 
 namespace gdrbench::softverbs {
 

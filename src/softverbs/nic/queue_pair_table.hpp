@@ -8,7 +8,7 @@
 #include <shared_mutex>
 #include <vector>
 
-#include "softverbs/link/handshake.hpp"
+#include "link/handshake.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,4 +1,4 @@
-#include "softverbs/nic/receive_queue.hpp"
+#include "nic/receive_queue.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,15 +1,15 @@
-#include "softverbs/nic/requester.hpp"
+#include "nic/requester.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 
-#include "softverbs/nic/engine.hpp"
-#include "softverbs/nic/queue_pair.hpp"
-#include "softverbs/nic/queue_pair_table.hpp"
-#include "softverbs/nic/scatter_gather.hpp"
-#include "softverbs/nic/timers.hpp"
+#include "nic/engine.hpp"
+#include "nic/queue_pair.hpp"
+#include "nic/queue_pair_table.hpp"
+#include "nic/scatter_gather.hpp"
+#include "nic/timers.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "softverbs/link/handshake.hpp"
-#include "softverbs/nic/send_queue.hpp"
+#include "link/handshake.hpp"
+#include "nic/send_queue.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -3,10 +3,10 @@
 #include <array>
 #include <cerrno>
 
-#include "softverbs/nic/queue_pair.hpp"
-#include "softverbs/nic/requester.hpp"
-#include "softverbs/nic/scatter_gather.hpp"
-#include "softverbs/nic/timers.hpp"
+#include "nic/queue_pair.hpp"
+#include "nic/requester.hpp"
+#include "nic/scatter_gather.hpp"
+#include "nic/timers.hpp"
 
 namespace gdrbench::softverbs {
 

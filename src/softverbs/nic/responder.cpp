@@ -1,13 +1,13 @@
-#include "softverbs/nic/responder.hpp"
+#include "nic/responder.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "softverbs/nic/queue_pair.hpp"
-#include "softverbs/nic/scatter_gather.hpp"
-#include "softverbs/nic/timers.hpp"
+#include "nic/queue_pair.hpp"
+#include "nic/scatter_gather.hpp"
+#include "nic/timers.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "softverbs/link/link.hpp"
-#include "softverbs/nic/receive_queue.hpp"
+#include "link/link.hpp"
+#include "nic/receive_queue.hpp"
 
 namespace gdrbench::softverbs {
 

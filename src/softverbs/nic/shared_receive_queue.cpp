@@ -1,6 +1,6 @@
 #include <cerrno>
 
-#include "softverbs/nic/receive_queue.hpp"
+#include "nic/receive_queue.hpp"
 
 namespace gdrbench::softverbs {
 

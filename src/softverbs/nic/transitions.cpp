@@ -1,4 +1,4 @@
-#include "softverbs/nic/transitions.hpp"
+#include "nic/transitions.hpp"
 
 #include <algorithm>
 #include <iterator>
