@@ -112,7 +112,7 @@ TEST(SoftverbsHandshake, WhatIsNoHelloOfThisVersionIsRefusedAndNothingElse) {
   wrong[0].magic[7] = 'S';
   wrong[1].version = hello_version + 1;
   wrong[2].byte_order = 0x04030201;
-  wrong[3].kind = LinkKind{3};
+  wrong[3].kind = LinkKind{4};
   wrong[4].source_qpn = 1U << 24;
   wrong[5].destination_qpn = 1U << 24;
   wrong[6].psn = 1U << 24;
