@@ -1,4 +1,3 @@
-#include "nic/address_handle.hpp"
 
 #include <endian.h>
 #include <netinet/ip.h>
@@ -6,9 +5,8 @@
 #include <cstring>
 #include <optional>
 
-#include "abi/guard.hpp"
-#include "abi/visible.hpp"
-#include "nic/protection_domain.hpp"
+#include "abi/verbs.hpp"
+#include "nic/context.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

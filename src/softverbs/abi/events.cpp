@@ -1,5 +1,4 @@
-#include "abi/guard.hpp"
-#include "abi/visible.hpp"
+#include "abi/verbs.hpp"
 #include "nic/completion_queue.hpp"
 
 namespace gdrbench::softverbs {

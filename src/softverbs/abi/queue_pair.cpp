@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "abi/guard.hpp"
-#include "abi/operations.hpp"
-#include "abi/send_operations.hpp"
-#include "abi/visible.hpp"
-#include "nic/limits.hpp"
+#include "abi/verbs.hpp"
+#include "nic/device.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

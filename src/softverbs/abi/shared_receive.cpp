@@ -1,7 +1,5 @@
-#include "abi/guard.hpp"
-#include "abi/operations.hpp"
-#include "abi/visible.hpp"
-#include "nic/protection_domain.hpp"
+#include "abi/verbs.hpp"
+#include "nic/context.hpp"
 #include "nic/receive_queue.hpp"
 
 namespace gdrbench::softverbs {

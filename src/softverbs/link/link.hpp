@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "link/descriptor.hpp"
 #include "link/event_loop.hpp"
 #include "link/frame.hpp"
 #include "link/ring.hpp"
-#include "link/ring_pair.hpp"
+#include "link/stream_socket.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -8,7 +8,6 @@
 #include "nic/datagrams.hpp"
 #include "nic/nic.hpp"
 #include "nic/queue_pair.hpp"
-#include "nic/queue_pair_table.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -5,10 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "nic/datagram_packet.hpp"
 #include "nic/datagrams.hpp"
 #include "nic/engine.hpp"
-#include "nic/queue_pair_table.hpp"
+#include "nic/nic.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

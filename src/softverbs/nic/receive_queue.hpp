@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nic/context.hpp"
-#include "nic/limits.hpp"
+#include "nic/device.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "memory/memory.hpp"
-#include "nic/limits.hpp"
-#include "nic/protection_domain.hpp"
+#include "nic/context.hpp"
+#include "nic/device.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "nic/queue_pair.hpp"
+#include "nic/requester.hpp"
 #include "nic/scatter_gather.hpp"
-#include "nic/timers.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "nic/device.hpp"
 #include "nic/faults.hpp"
-#include "nic/limits.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -8,7 +8,7 @@
 
 #include "link/handshake.hpp"
 #include "link/stream_socket.hpp"
-#include "nic/gid_table.hpp"
+#include "nic/device.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "nic/completion_queue.hpp"
-#include "nic/limits.hpp"
+#include "nic/device.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "memory/host_memory.hpp"
 #include "memory/memory.hpp"
 #include "needs_fake_driver.hpp"
 

@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "nic/fault_list.hpp"
 #include "nic/faults.hpp"
 
 namespace gdrbench::softverbs {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nic/gid_table.hpp"
+#include "nic/device.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

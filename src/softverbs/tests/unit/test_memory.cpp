@@ -13,8 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include "memory/dma_copy.hpp"
-#include "memory/host_memory.hpp"
 #include "memory/memory.hpp"
 
 namespace gdrbench::softverbs {

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <thread>
 
-#include "nic/limits.hpp"
+#include "nic/device.hpp"
 #include "nic/region_table.hpp"
 
 namespace gdrbench::softverbs {

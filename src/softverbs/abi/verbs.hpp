@@ -1,12 +1,19 @@
 #pragma once
 
 #include <cxxabi.h>
+#include <infiniband/verbs.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "nic/context.hpp"
 #include "nic/faults.hpp"
+
+/// A function of libibverbs that programs are to find here first: the library is compiled with hidden
+/// visibility.
+#define GDRBENCH_VERB extern "C" __attribute__((visibility("default")))
 
 /// No exception crosses the ABI: a verb's body runs in the wrapper of its error convention, which first asks
 /// whether this call is to fail. Variants of a verb (ibv_reg_mr_iova2, which the header's macro may call for
@@ -87,4 +94,29 @@ void destroy(Quota& quota, Object* object) {
   quota.give();
 }
 
+class QueuePair;
+
+/// Gives a queue pair the functions that ibv_wr_start … ibv_wr_complete call.
+void install_send_operations(QueuePair& queue_pair);
+
+/// Functions that inline verbs find in the context.
+namespace operations {
+
+int post_send(ibv_qp* queue_pair, ibv_send_wr* list, ibv_send_wr** bad);
+int post_recv(ibv_qp* queue_pair, ibv_recv_wr* list, ibv_recv_wr** bad);
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes);
+
+int poll_cq(ibv_cq* queue, int count, ibv_wc* entries);
+int req_notify_cq(ibv_cq* queue, int solicited_only);
+int post_srq_recv(ibv_srq* queue, ibv_recv_wr* list, ibv_recv_wr** bad);
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes);
+ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attributes);
+int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes, std::size_t bytes);
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
+                    ibv_device_attr_ex* attributes, std::size_t bytes);
+
+/// Puts all of them into a context.
+void install(verbs_context& context);
+
+}  // namespace operations
 }  // namespace gdrbench::softverbs
