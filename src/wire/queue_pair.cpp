@@ -65,7 +65,7 @@ struct Advice {
 };
 
 // As met in the field. Of several for one status the first that fits counts, so exceptions come first. What
-// rdma_rxe does otherwise than the InfiniBand specification is in docs/softverbs.md.
+// rdma_rxe does otherwise than the InfiniBand specification is in src/softverbs/docs/behaviour.md.
 constexpr Advice advices[] = {
     {1, "a receive too short for its message, or a message longer than the device takes", "",
      FabricKind::softverbs},

@@ -1,4 +1,3 @@
-#include "softverbs/nic/address_handle.hpp"
 
 #include <endian.h>
 #include <netinet/ip.h>
@@ -6,9 +5,8 @@
 #include <cstring>
 #include <optional>
 
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/protection_domain.hpp"
+#include "abi/verbs.hpp"
+#include "nic/context.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

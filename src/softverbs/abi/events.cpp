@@ -1,6 +1,5 @@
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/completion_queue.hpp"
+#include "abi/verbs.hpp"
+#include "nic/completion_queue.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,16 +1,33 @@
+// Protection domains and memory regions.
 #include <unistd.h>
 
 #include <cstdint>
 #include <memory>
 
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/region_table.hpp"
+#include "abi/verbs.hpp"
+#include "nic/context.hpp"
+#include "nic/region_table.hpp"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
 namespace gdrbench::softverbs {
+
+GDRBENCH_VERB ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  return returns_null("ibv_alloc_pd", [&]() -> ibv_pd* {
+    return create<ProtectionDomain>(Context::of(context).domains, *context);
+  });
+}
+
+GDRBENCH_VERB int ibv_dealloc_pd(ibv_pd* pd) {
+  return returns_errno("ibv_dealloc_pd", [&] {
+    ProtectionDomain& domain = ProtectionDomain::of(pd);
+    if (domain.users != 0) return EBUSY;
+    destroy(Context::of(pd->context).domains, &domain);
+    return 0;
+  });
+}
+
 namespace {
 
 constexpr int writes_by_peers = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;

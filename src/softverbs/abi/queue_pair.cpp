@@ -1,37 +1,48 @@
 // Verbs of queue pairs.
-#include "softverbs/nic/queue_pair.hpp"
+#include "nic/queue_pair.hpp"
 
 #include <algorithm>
 #include <cerrno>
 
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/operations.hpp"
-#include "softverbs/abi/send_operations.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/limits.hpp"
+#include "abi/verbs.hpp"
+#include "nic/device.hpp"
 
 namespace gdrbench::softverbs {
 namespace {
 
-constexpr std::uint64_t offered_operations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-                                             IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                                             IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                             IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 constexpr std::uint64_t datagram_operations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+constexpr std::uint64_t unreliable_operations =
+    datagram_operations | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+constexpr std::uint64_t reliable_operations = unreliable_operations | IBV_QP_EX_WITH_RDMA_READ |
+                                              IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+
+/// IBV_QP_EX_WITH_… of a type; 0 of one that is not offered.
+std::uint64_t operations_of(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_RC:
+      return reliable_operations;
+    case IBV_QPT_UC:
+      return unreliable_operations;
+    case IBV_QPT_UD:
+      return datagram_operations;
+    default:
+      return 0;
+  }
+}
 
 void check(ibv_context* context, const ibv_qp_init_attr_ex& attributes) {
   constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   refuse_if((attributes.comp_mask & ~known) != 0, EOPNOTSUPP);
-  refuse_if(attributes.qp_type != IBV_QPT_RC && attributes.qp_type != IBV_QPT_UD, EOPNOTSUPP);
+  const std::uint64_t offered = operations_of(attributes.qp_type);
+  refuse_if(offered == 0, EOPNOTSUPP);
   if ((attributes.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attributes.pd == nullptr ||
       attributes.send_cq == nullptr || attributes.recv_cq == nullptr || attributes.pd->context != context ||
       attributes.send_cq->context != context || attributes.recv_cq->context != context)
     refuse(EINVAL);
   refuse_if(attributes.srq != nullptr && attributes.srq->context != context);
-  if ((attributes.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
-    const std::uint64_t offered = attributes.qp_type == IBV_QPT_RC ? offered_operations : datagram_operations;
+  if ((attributes.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0)
     refuse_if((attributes.send_ops_flags & ~offered) != 0, EOPNOTSUPP);
-  }
   const auto refuse_more = [](std::uint32_t value, std::uint32_t limit) { refuse_if(value > limit); };
   const ibv_qp_cap& cap = attributes.cap;
   refuse_more(cap.max_send_wr, max_work_requests);

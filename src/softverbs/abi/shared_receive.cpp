@@ -1,8 +1,6 @@
-#include "softverbs/abi/guard.hpp"
-#include "softverbs/abi/operations.hpp"
-#include "softverbs/abi/visible.hpp"
-#include "softverbs/nic/protection_domain.hpp"
-#include "softverbs/nic/receive_queue.hpp"
+#include "abi/verbs.hpp"
+#include "nic/context.hpp"
+#include "nic/receive_queue.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -12,16 +12,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "softverbs/link/handshake.hpp"
-#include "softverbs/link/locality.hpp"
-#include "softverbs/link/ring_pair.hpp"
-#include "softverbs/link/stream_socket.hpp"
+#include "link/handshake.hpp"
+#include "link/locality.hpp"
+#include "link/ring.hpp"
+#include "link/stream_socket.hpp"
 
 namespace gdrbench::softverbs {
-namespace {
 
 /// A connection that is being made: connected, then its Hello sent, then the Reply read.
-struct Attempt {
+struct DialAttempt {
   Hello hello;
   sockaddr_in6 source, destination;
   Clock::time_point deadline;
@@ -34,15 +33,13 @@ struct Attempt {
   std::array<std::byte, sizeof(Reply)> bytes;
 };
 
-bool would_block(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
-}
+namespace {
 
 std::string failure(const char* tried, const sockaddr_in6& on, int error) {
   return std::string(tried) + " " + to_string(on) + ": " + errno_name(error);
 }
 
-void prepare(Attempt& attempt, EventLoop& loop) {
+void prepare(DialAttempt& attempt, EventLoop& loop) {
   attempt.hello.locality = {};
   if (!shared_memory_allowed()) return;
   attempt.hello.locality = our_locality(loop.doorbell(), -1);
@@ -50,7 +47,7 @@ void prepare(Attempt& attempt, EventLoop& loop) {
   attempt.hello.locality.rings = attempt.rings->descriptor();
 }
 
-std::unique_ptr<Link> establish(Attempt& attempt, EventLoop& loop, const Reply& reply) {
+std::unique_ptr<Link> establish(DialAttempt& attempt, EventLoop& loop, const Reply& reply) {
   Link::Parts parts;
   parts.socket = std::move(attempt.socket);
   // Rings that were offered in vain serve as private ones.
@@ -78,15 +75,15 @@ struct Dialer::Impl {
   void start_queued() {
     std::uint64_t ignored;
     [[maybe_unused]] const ssize_t got = read(wake.get(), &ignored, sizeof ignored);
-    std::vector<Attempt> starting;
+    std::vector<DialAttempt> starting;
     {
       const std::lock_guard guard(lock);
       starting.swap(queued);
     }
-    for (Attempt& attempt : starting) start(std::move(attempt));
+    for (DialAttempt& attempt : starting) start(std::move(attempt));
   }
 
-  void start(Attempt attempt) {
+  void start(DialAttempt attempt) {
     std::string error;
     try {
       error = try_to_connect(attempt);
@@ -109,7 +106,7 @@ struct Dialer::Impl {
     tell(attempt.done, DialResult{nullptr, Refusal::none, std::move(error)});
   }
 
-  std::string try_to_connect(Attempt& attempt) {
+  std::string try_to_connect(DialAttempt& attempt) {
     prepare(attempt, loop);
     attempt.socket = open_stream_socket();
     if (!attempt.socket) return failure("socket for", attempt.destination, errno);
@@ -139,7 +136,7 @@ struct Dialer::Impl {
   }
 
   /// True: it is over.
-  bool advance(Attempt& attempt, std::uint32_t events, DialResult& result) {
+  bool advance(DialAttempt& attempt, std::uint32_t events, DialResult& result) {
     if (!attempt.connected) {
       if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return false;
       int error = 0;
@@ -156,7 +153,7 @@ struct Dialer::Impl {
       const ssize_t sent = send(attempt.socket.get(), bytes + attempt.sent, sizeof(Hello) - attempt.sent,
                                 MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0 && errno == EINTR) continue;
-      if (sent < 0 && would_block(errno)) return false;
+      if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
       // A peer that refuses at once closes before it has our Hello: its answer is there to be read.
       if (sent < 0) break;
       attempt.sent += std::size_t(sent);
@@ -164,13 +161,13 @@ struct Dialer::Impl {
     return read_reply(attempt, result);
   }
 
-  bool read_reply(Attempt& attempt, DialResult& result) {
+  bool read_reply(DialAttempt& attempt, DialResult& result) {
     while (attempt.have < sizeof(Reply)) {
       // Not a byte more: what follows belongs to the link.
       const ssize_t got = recv(attempt.socket.get(), attempt.bytes.data() + attempt.have,
                                sizeof(Reply) - attempt.have, MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0 && would_block(errno)) return false;
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
       if (got < 0) result.error = failure("wait for the answer of", attempt.destination, errno);
       if (got == 0)
         result.error = to_string(attempt.destination) + " closed the connection without an answer";
@@ -223,8 +220,8 @@ struct Dialer::Impl {
   EventLoop& loop;
   Descriptor wake;
   std::mutex lock;
-  std::vector<Attempt> queued;
-  std::unordered_map<int, Attempt> attempts;  ///< by descriptor
+  std::vector<DialAttempt> queued;
+  std::unordered_map<int, DialAttempt> attempts;  ///< by descriptor
 };
 
 Dialer::Dialer(EventLoop& loop) : impl_(std::make_unique<Impl>(loop)) {}
@@ -232,7 +229,7 @@ Dialer::~Dialer() = default;
 
 void Dialer::dial(const Hello& hello, const sockaddr_in6& source, const sockaddr_in6& destination,
                   Clock::time_point deadline, Done done) {
-  Attempt attempt{};
+  DialAttempt attempt{};
   attempt.hello = hello;
   attempt.source = source;
   attempt.destination = destination;

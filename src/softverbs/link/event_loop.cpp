@@ -1,4 +1,4 @@
-#include "softverbs/link/event_loop.hpp"
+#include "link/event_loop.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "softverbs/link/descriptor.hpp"
+#include "link/stream_socket.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,4 +1,4 @@
-#include "softverbs/link/frame.hpp"
+#include "link/frame.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -1,4 +1,4 @@
-#include "softverbs/link/link.hpp"
+#include "link/link.hpp"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "softverbs/link/locality.hpp"
+#include "link/locality.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

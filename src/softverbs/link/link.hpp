@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "softverbs/link/descriptor.hpp"
-#include "softverbs/link/event_loop.hpp"
-#include "softverbs/link/frame.hpp"
-#include "softverbs/link/ring.hpp"
-#include "softverbs/link/ring_pair.hpp"
+#include "link/event_loop.hpp"
+#include "link/frame.hpp"
+#include "link/ring.hpp"
+#include "link/stream_socket.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -8,27 +8,28 @@
 #include <exception>
 #include <unordered_map>
 
-#include "softverbs/link/handshake.hpp"
-#include "softverbs/link/stream_socket.hpp"
+#include "link/handshake.hpp"
+#include "link/stream_socket.hpp"
 
 namespace gdrbench::softverbs {
-namespace {
-
-constexpr auto longest_wait_for_hello = std::chrono::seconds(5);
-constexpr std::size_t most_waiting = 256;
-constexpr int accepted_at_once = 64;
 
 /// A connection whose Hello has not come as a whole.
-struct Waiting {
+struct PendingConnection {
   Descriptor socket;
   Clock::time_point deadline;
   std::array<std::byte, sizeof(Hello)> bytes;
   std::size_t have = 0;
 };
 
-bool begins_like_a_hello(const Waiting& waiting) {
-  const std::size_t compared = std::min(waiting.have, hello_magic.size());
-  return std::memcmp(waiting.bytes.data(), hello_magic.data(), compared) == 0;
+namespace {
+
+constexpr auto hello_timeout = std::chrono::seconds(5);
+constexpr std::size_t max_pending = 256;
+constexpr int accepted_at_once = 64;
+
+bool begins_like_a_hello(const PendingConnection& pending) {
+  const std::size_t compared = std::min(pending.have, hello_magic.size());
+  return std::memcmp(pending.bytes.data(), hello_magic.data(), compared) == 0;
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ struct Listener::Impl {
 
   ~Impl() {
     loop.remove(socket.get());
-    for (const auto& [number, unused] : waiting) loop.remove(number);
+    for (const auto& [number, unused] : pending) loop.remove(number);
   }
 
   void resume() {
@@ -69,22 +70,22 @@ struct Listener::Impl {
   }
 
   void take(Descriptor accepted) {
-    if (waiting.size() >= most_waiting) return refuse(std::move(accepted), Refusal::busy);
+    if (pending.size() >= max_pending) return refuse(std::move(accepted), Refusal::busy);
     set_stream_options(accepted);
     const int number = accepted.get();
     try {
-      waiting.insert_or_assign(number,
-                               Waiting{std::move(accepted), Clock::now() + longest_wait_for_hello, {}, 0});
+      pending.insert_or_assign(number,
+                               PendingConnection{std::move(accepted), Clock::now() + hello_timeout, {}, 0});
       loop.add(number, EPOLLIN, [this, number](std::uint32_t) { read_hello(number); });
     } catch (const std::exception&) {
-      waiting.erase(number);
+      pending.erase(number);
     }
   }
 
   void read_hello(int number) {
-    const auto found = waiting.find(number);
-    if (found == waiting.end()) return;
-    Waiting& from = found->second;
+    const auto found = pending.find(number);
+    if (found == pending.end()) return;
+    PendingConnection& from = found->second;
     const ssize_t got = recv(number, from.bytes.data() + from.have, sizeof(Hello) - from.have, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
     if (got <= 0) return drop(number);
@@ -110,11 +111,11 @@ struct Listener::Impl {
 
   void drop(int number) {
     loop.remove(number);
-    waiting.erase(number);
+    pending.erase(number);
   }
 
   void expire(Clock::time_point now) {
-    for (auto at = waiting.begin(); at != waiting.end();) {
+    for (auto at = pending.begin(); at != pending.end();) {
       const auto current = at++;
       if (current->second.deadline <= now) drop(current->first);
     }
@@ -129,7 +130,7 @@ struct Listener::Impl {
   EventLoop& loop;
   Descriptor socket;
   std::function<void(Caller)> on_caller;
-  std::unordered_map<int, Waiting> waiting;
+  std::unordered_map<int, PendingConnection> pending;
   bool paused = true;
 };
 

@@ -1,4 +1,4 @@
-#include "softverbs/link/locality.hpp"
+#include "link/locality.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -2,14 +2,26 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "softverbs/link/descriptor.hpp"
-#include "softverbs/link/hello.hpp"
-#include "softverbs/link/link.hpp"
+#include "link/link.hpp"
+#include "link/stream_socket.hpp"
 
 namespace gdrbench::softverbs {
+
+/// Where a process runs and how to reach into it; of use only where `boot_id` and `pid_namespace` are ours.
+struct Locality {
+  std::array<char, 40> boot_id{};   ///< /proc/sys/kernel/random/boot_id
+  std::uint64_t pid_namespace = 0;  ///< inode of /proc/self/ns/pid
+  std::int32_t pid = 0;
+  std::int32_t doorbell = -1;  ///< descriptor number there
+  std::int32_t rings = -1;     ///< descriptor number there of a sealed memfd with two RingMemory; −1: none
+  std::int32_t pad = 0;
+  std::uint64_t cookie_address = 0;  ///< where in that process `cookie` lies
+  std::uint64_t cookie = 0;          ///< random; proves that it is the right process
+};
 
 /// How a process of this host reaches into this one. Lets processes of the same user read our memory
 /// (PR_SET_PTRACER_ANY), which Yama otherwise reserves to our ancestors. Where /proc does not tell about our

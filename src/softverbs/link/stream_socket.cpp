@@ -1,4 +1,4 @@
-#include "softverbs/link/stream_socket.hpp"
+#include "link/stream_socket.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -1,14 +1,36 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include <string>
+#include <utility>
 
-#include "softverbs/link/descriptor.hpp"
-
-/// TCP sockets that take IPv6 addresses, v4-mapped ones included; where the kernel has no IPv6, IPv4 sockets
-/// that take the v4-mapped ones. Functions return false with errno set.
 namespace gdrbench::softverbs {
+
+/// A file descriptor that is closed with its owner.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+
+  int get() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+
+ private:
+  int number_ = -1;
+};
+
+// TCP sockets that take IPv6 addresses, v4-mapped ones included; where the kernel has no IPv6, IPv4 sockets
+// that take the v4-mapped ones. Functions return false with errno set.
 
 /// Not blocking; none, with errno set, where there are no more descriptors.
 Descriptor open_stream_socket();

@@ -1,8 +1,9 @@
-#include "softverbs/memory/cuda_driver.hpp"
+#include "memory/cuda_driver.hpp"
 
 #include <dlfcn.h>
 
 #include <atomic>
+#include <iterator>
 #include <optional>
 #include <type_traits>
 
@@ -47,6 +48,17 @@ const Driver* loaded_driver() {
   static const std::optional<Driver> driver = entries_of(library);
   known = driver ? &*driver : nullptr;
   return known;
+}
+
+PointerAttributes attributes_of(const Driver& driver, DevicePointer address) {
+  PointerAttributes found;
+  PointerAttribute names[] = {attribute_memory_type,    attribute_is_managed,  attribute_context,
+                              attribute_device_ordinal, attribute_range_start, attribute_range_size};
+  void* values[] = {&found.memory_type, &found.is_managed,  &found.context,
+                    &found.ordinal,     &found.range_start, &found.range_bytes};
+  static_assert(std::size(names) == std::size(values));
+  if (driver.pointer_get_attributes(std::size(names), names, values, address) != success) return {};
+  return found;
 }
 
 }  // namespace gdrbench::softverbs::cuda

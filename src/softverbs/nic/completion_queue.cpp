@@ -1,9 +1,9 @@
-#include "softverbs/nic/completion_queue.hpp"
+#include "nic/completion_queue.hpp"
 
 #include <algorithm>
 #include <cerrno>
 
-#include "softverbs/nic/limits.hpp"
+#include "nic/device.hpp"
 
 namespace gdrbench::softverbs {
 namespace {
@@ -147,6 +147,10 @@ void CompletionQueue::detach(Progressing& queue_pair) {
   if (found == attached_.end()) return;
   --users;
   if (--found->times == 0) attached_.erase(found);
+}
+
+CompletionChannel::CompletionChannel(ibv_context& of_context) : ibv_comp_channel{&of_context, -1, 0} {
+  fd = events_.descriptor();
 }
 
 }  // namespace gdrbench::softverbs

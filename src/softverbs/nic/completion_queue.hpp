@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
-#include "softverbs/nic/context.hpp"
-#include "softverbs/nic/event_queue.hpp"
+#include "nic/context.hpp"
+#include "nic/event_queue.hpp"
 
 namespace gdrbench::softverbs {
 

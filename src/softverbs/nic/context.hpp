@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <memory>
 
-#include "softverbs/nic/event_queue.hpp"
-#include "softverbs/nic/limits.hpp"
-#include "softverbs/nic/nic.hpp"
+#include "nic/device.hpp"
+#include "nic/event_queue.hpp"
+#include "nic/nic.hpp"
 
 namespace gdrbench::softverbs {
 
@@ -59,5 +59,27 @@ class Context : public verbs_context {
   std::shared_ptr<Nic> nic_;
   EventQueue<ibv_async_event> events_;
 };
+
+/// The objects of the application are the library's own classes over the public structs.
+class ProtectionDomain : public ibv_pd {
+ public:
+  explicit ProtectionDomain(ibv_context& of_context) : ibv_pd{&of_context, 0} {}
+  static ProtectionDomain& of(ibv_pd* pd) { return *static_cast<ProtectionDomain*>(pd); }
+
+  std::atomic<int> users{
+      0};  ///< regions, queue pairs …; while there are any it cannot be deallocated (EBUSY)
+};
+
+class AddressHandle : public ibv_ah {
+ public:
+  AddressHandle(ibv_pd& domain, const ibv_ah_attr& attr)
+      : ibv_ah{domain.context, &domain, 0}, attributes(attr) {}
+  static AddressHandle& of(ibv_ah* handle) { return *static_cast<AddressHandle*>(handle); }
+
+  const ibv_ah_attr attributes;
+};
+
+/// 0, or EINVAL: a RoCE address needs a GRH, port 1, a GID index of the table.
+int check_address(const ibv_ah_attr& attributes, int gids);
 
 }  // namespace gdrbench::softverbs

@@ -10,11 +10,15 @@
 #include <tuple>
 #include <vector>
 
-#include "softverbs/link/handshake.hpp"
+#include "link/frame.hpp"
+#include "link/handshake.hpp"
+#include "link/ring.hpp"
 
 namespace gdrbench::softverbs {
 
 class Nic;
+class QueuePair;
+struct StepResult;
 
 /// The connections that carry datagrams, one for each pair of addresses and direction, shared by the UD queue
 /// pairs of the process. Thread-safe. Locks: `add` may be called under the lock of a queue pair, `receive`
@@ -68,5 +72,13 @@ class Datagrams {
   std::mutex in_lock_;
   std::vector<Origin> origins_;
 };
+
+/// Sends what a UD queue pair has to send. Under its lock.
+void send_datagrams(QueuePair& queue_pair, StepResult& result);
+
+/// Puts a datagram, behind its 40-byte GRH, into the next receive; dropped where there is none, or the Q_Key
+/// is another. Under the lock.
+void receive_datagram(QueuePair& queue_pair, const FrameHeader& header, const RingSpans& payload,
+                      const ibv_gid& source, const ibv_gid& destination);
 
 }  // namespace gdrbench::softverbs

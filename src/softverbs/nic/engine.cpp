@@ -1,14 +1,13 @@
-#include "softverbs/nic/engine.hpp"
+#include "nic/engine.hpp"
 
 #include <pthread.h>
 
 #include <algorithm>
 #include <csignal>
 
-#include "softverbs/nic/datagrams.hpp"
-#include "softverbs/nic/nic.hpp"
-#include "softverbs/nic/queue_pair.hpp"
-#include "softverbs/nic/queue_pair_table.hpp"
+#include "nic/datagrams.hpp"
+#include "nic/nic.hpp"
+#include "nic/queue_pair.hpp"
 
 namespace gdrbench::softverbs {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <thread>
 
-#include "softverbs/link/handshake.hpp"
+#include "link/handshake.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,4 +1,4 @@
-#include "softverbs/nic/event_queue.hpp"
+#include "nic/event_queue.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

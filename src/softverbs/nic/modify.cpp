@@ -1,14 +1,91 @@
 // What ibv_modify_qp and ibv_query_qp do to a queue pair.
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
-#include "softverbs/nic/address_handle.hpp"
-#include "softverbs/nic/engine.hpp"
-#include "softverbs/nic/limits.hpp"
-#include "softverbs/nic/queue_pair.hpp"
-#include "softverbs/nic/transitions.hpp"
+#include "nic/context.hpp"
+#include "nic/device.hpp"
+#include "nic/engine.hpp"
+#include "nic/queue_pair.hpp"
 
 namespace gdrbench::softverbs {
 namespace {
+
+struct Transition {
+  ibv_qp_state from, to;
+  int required, optional;
+};
+
+constexpr int alternate_path = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
+
+constexpr Transition reliable[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_INIT, IBV_QPS_RTR,
+     IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+         IBV_QP_MIN_RNR_TIMER,
+     IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | alternate_path},
+    {IBV_QPS_RTR, IBV_QPS_RTS,
+     IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+     IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | alternate_path},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0,
+     IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | alternate_path},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0,
+     IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | alternate_path},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0,
+     IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_EN_SQD_ASYNC_NOTIFY},
+};
+
+constexpr Transition unreliable[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+     IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | alternate_path},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | alternate_path},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | alternate_path},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | alternate_path},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS | IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS},
+};
+
+constexpr Transition datagram[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+    {IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    {IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+};
+
+template <std::size_t N>
+bool allowed(const Transition (&table)[N], ibv_qp_state from, ibv_qp_state to, int mask) {
+  return std::any_of(std::begin(table), std::end(table), [&](const Transition& row) {
+    return row.from == from && row.to == to && (mask & row.required) == row.required &&
+           (mask & ~(row.required | row.optional)) == 0;
+  });
+}
+
+/// Whether a queue pair of the type may go from one state to another with these attributes given (enum
+/// ibv_qp_attr_mask): all that the transition requires, and nothing that it does not know. After the table in
+/// the InfiniBand specification, 11.2.5.2, and the manual page ibv_modify_qp(3).
+bool transition_allowed(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
+  mask &= ~IBV_QP_STATE;
+  if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET)) return mask == 0;
+  switch (type) {
+    case IBV_QPT_RC:
+      return allowed(reliable, from, to, mask);
+    case IBV_QPT_UC:
+      return allowed(unreliable, from, to, mask);
+    default:
+      return allowed(datagram, from, to, mask);
+  }
+}
 
 constexpr std::uint32_t number_mask = 0xffffff;  // QPN and PSN have 24 bits
 constexpr int remote_access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
@@ -81,8 +158,8 @@ int QueuePair::change(const ibv_qp_attr& to, int mask) {
   qp_base.state = next;
   if (next == IBV_QPS_SQD)
     wants_drained_ = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && to.en_sqd_async_notify != 0;
-  if (is_reliable() && next == IBV_QPS_RTR) answer_callers();
-  if (is_reliable() && next == IBV_QPS_RTS) requester.dial();
+  if (is_connected() && next == IBV_QPS_RTR) answer_callers();
+  if (is_connected() && next == IBV_QPS_RTS) requester.dial();
   return 0;
 }
 

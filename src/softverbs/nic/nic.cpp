@@ -1,14 +1,20 @@
-#include "softverbs/nic/nic.hpp"
+#include "nic/nic.hpp"
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <mutex>
+#include <random>
+#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "softverbs/nic/datagrams.hpp"
-#include "softverbs/nic/engine.hpp"
-#include "softverbs/nic/queue_pair_table.hpp"
+#include "nic/context.hpp"
+#include "nic/datagrams.hpp"
+#include "nic/device.hpp"
+#include "nic/engine.hpp"
+#include "nic/queue_pair.hpp"
 
 namespace gdrbench::softverbs {
 
@@ -81,6 +87,53 @@ void Nic::wake() {
 
 void Nic::take_over() {
   engine_->take_over();
+}
+
+// Numbers start anywhere, so that a process that takes a dead one's port is not taken for it.
+QueuePairTable::QueuePairTable(std::uint32_t slot)
+    : slot_(slot), next_index_(std::random_device{}() & index_mask), by_index_(index_mask + 1) {}
+
+std::uint32_t QueuePairTable::insert(QueuePair& queue_pair) {
+  const std::unique_lock guard(lock_);
+  if (all_.size() >= static_cast<std::size_t>(max_queue_pairs))
+    throw std::system_error(ENOMEM, std::generic_category(), "no queue-pair number is left");
+  do {
+    next_index_ = (next_index_ + 1) & index_mask;
+    // Numbers 0 and 1 are for management.
+  } while (next_index_ < 2 || by_index_[next_index_] != nullptr);
+  by_index_[next_index_] = &queue_pair;
+  all_.push_back(&queue_pair);
+  return slot_ << queue_pair_index_bits | next_index_;
+}
+
+void QueuePairTable::remove(QueuePair& queue_pair) {
+  const std::unique_lock guard(lock_);
+  by_index_[queue_pair.qp_base.qp_num & index_mask] = nullptr;
+  all_.erase(std::find(all_.begin(), all_.end(), &queue_pair));
+}
+
+Context::Context(ibv_device& device) : verbs_context{}, nic_(Nic::acquire()) {
+  sz = sizeof(verbs_context);
+  context.device = &device;
+  context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  context.cmd_fd = -1;  // there is no kernel driver to command
+  context.async_fd = events_.descriptor();
+  context.num_comp_vectors = 1;
+  pthread_mutex_init(&context.mutex, nullptr);
+}
+
+Context::~Context() {
+  pthread_mutex_destroy(&context.mutex);
+}
+
+bool Context::unused() const {
+  return domains.unused() && channels.unused() && completion_queues.unused();
+}
+
+int check_address(const ibv_ah_attr& attributes, int gids) {
+  const bool valid =
+      attributes.is_global != 0 && attributes.port_num == 1 && attributes.grh.sgid_index < gids;
+  return valid ? 0 : EINVAL;
 }
 
 }  // namespace gdrbench::softverbs

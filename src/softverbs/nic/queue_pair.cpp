@@ -1,14 +1,13 @@
-#include "softverbs/nic/queue_pair.hpp"
+#include "nic/queue_pair.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "softverbs/nic/datagram_packet.hpp"
-#include "softverbs/nic/datagrams.hpp"
-#include "softverbs/nic/engine.hpp"
-#include "softverbs/nic/queue_pair_table.hpp"
+#include "nic/datagrams.hpp"
+#include "nic/engine.hpp"
+#include "nic/nic.hpp"
 
 namespace gdrbench::softverbs {
 namespace {
@@ -149,7 +148,7 @@ void QueuePair::to_error() {
 }
 
 void QueuePair::to_send_error() {
-  if (qp_base.state != IBV_QPS_RTS) return;
+  if (!may_send()) return;
   qp_base.state = IBV_QPS_SQE;
   flush_sends();
 }
@@ -178,7 +177,7 @@ void QueuePair::flush_receives() {
 
 StepResult QueuePair::step() {
   StepResult result;
-  if (is_reliable()) {
+  if (is_connected()) {
     responder.step(result);
     requester.step(result);
     if (!callers_.empty()) expire_callers(result);
@@ -194,7 +193,7 @@ StepResult QueuePair::step() {
 }
 
 void QueuePair::progress() {
-  std::size_t frames = is_reliable() ? 0 : nic->datagrams().receive();
+  std::size_t frames = is_connected() ? 0 : nic->datagrams().receive();
   if (const std::unique_lock guard(lock, std::try_to_lock); guard) {
     const StepResult result = step();
     frames += result.frames;
@@ -227,7 +226,7 @@ void QueuePair::disarm() {
 void QueuePair::on_datagram(const FrameHeader& header, const RingSpans& payload, const ibv_gid& source,
                             const ibv_gid& destination) {
   const std::lock_guard guard(lock);
-  if (is_reliable() || !may_receive()) return;
+  if (is_connected() || !may_receive()) return;
   receive_datagram(*this, header, payload, source, destination);
   settle();
 }
@@ -255,7 +254,7 @@ Clock::time_point QueuePair::wake_time(const StepResult& result) {
 // A peer that calls before this queue pair is ready waits until it is.
 void QueuePair::on_caller(Caller caller) {
   const std::lock_guard guard(lock);
-  if (!is_reliable() || qp_base.state == IBV_QPS_ERR) return caller.refuse(Refusal::not_expected);
+  if (!is_connected() || qp_base.state == IBV_QPS_ERR) return caller.refuse(Refusal::not_expected);
   if (!may_receive()) {
     if (callers_.size() >= max_waiting_callers) return caller.refuse(Refusal::busy);
     callers_.push_back({std::move(caller), Clock::now() + caller_patience});
@@ -267,8 +266,9 @@ void QueuePair::on_caller(Caller caller) {
 
 bool QueuePair::expects(const Hello& hello) const {
   const ibv_global_route& route = attributes.ah_attr.grh;
-  return hello.source_qpn == attributes.dest_qp_num && hello.psn == attributes.rq_psn &&
-         same(hello.source_gid, route.dgid) && same(hello.destination_gid, nic->gids()[route.sgid_index].gid);
+  return hello.kind == link_kind() && hello.source_qpn == attributes.dest_qp_num &&
+         hello.psn == attributes.rq_psn && same(hello.source_gid, route.dgid) &&
+         same(hello.destination_gid, nic->gids()[route.sgid_index].gid);
 }
 
 void QueuePair::answer_callers() {

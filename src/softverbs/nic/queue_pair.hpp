@@ -7,13 +7,13 @@
 #include <mutex>
 #include <vector>
 
-#include "softverbs/link/handshake.hpp"
-#include "softverbs/nic/completion_queue.hpp"
-#include "softverbs/nic/receive_queue.hpp"
-#include "softverbs/nic/requester.hpp"
-#include "softverbs/nic/responder.hpp"
-#include "softverbs/nic/scatter_gather.hpp"
-#include "softverbs/nic/send_queue.hpp"
+#include "link/handshake.hpp"
+#include "nic/completion_queue.hpp"
+#include "nic/receive_queue.hpp"
+#include "nic/requester.hpp"
+#include "nic/responder.hpp"
+#include "nic/scatter_gather.hpp"
+#include "nic/send_queue.hpp"
 
 namespace gdrbench::softverbs {
 
@@ -28,7 +28,7 @@ struct StepResult {
   Clock::time_point wake_at = Clock::time_point::max();
 };
 
-/// A queue pair: RC, a requester and a responder with a connection each; UD, a sender and receiver of
+/// A queue pair: RC and UC, a requester and a responder with a connection each; UD, a sender and receiver of
 /// datagrams. All that is public below `lock` is used while holding it.
 class QueuePair : public ibv_qp_ex, public Progressing {
  public:
@@ -39,7 +39,11 @@ class QueuePair : public ibv_qp_ex, public Progressing {
   static QueuePair& of(ibv_qp* qp) { return *static_cast<QueuePair*>(reinterpret_cast<ibv_qp_ex*>(qp)); }
 
   ibv_qp* abi() { return &qp_base; }
+  /// RC: the remote acknowledges, and is asked again.
   bool is_reliable() const { return qp_base.qp_type == IBV_QPT_RC; }
+  /// RC or UC: it talks to one other queue pair.
+  bool is_connected() const { return is_reliable() || qp_base.qp_type == IBV_QPT_UC; }
+  LinkKind link_kind() const { return is_reliable() ? LinkKind::reliable : LinkKind::unreliable; }
   CompletionQueue& send_completions() { return CompletionQueue::of(qp_base.send_cq); }
   CompletionQueue& receive_completions() { return CompletionQueue::of(qp_base.recv_cq); }
   SharedReceiveQueue* shared_receives() {
@@ -83,7 +87,7 @@ class QueuePair : public ibv_qp_ex, public Progressing {
   void raise(ibv_event_type type);
   /// To the error state: everything that is posted is flushed.
   void to_error();
-  /// UD, after a send that failed: sends are flushed, receiving goes on.
+  /// UC and UD, after a send that failed: sends are flushed, receiving goes on.
   void to_send_error();
   /// Gives completions to their queues.
   void settle();

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <vector>
 
-#include "softverbs/nic/context.hpp"
-#include "softverbs/nic/limits.hpp"
+#include "nic/context.hpp"
+#include "nic/device.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -1,4 +1,4 @@
-#include "softverbs/nic/region_table.hpp"
+#include "nic/region_table.hpp"
 
 #include <cerrno>
 #include <string>

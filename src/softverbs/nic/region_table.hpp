@@ -11,9 +11,9 @@
 #include <mutex>
 #include <vector>
 
-#include "softverbs/memory/memory.hpp"
-#include "softverbs/nic/limits.hpp"
-#include "softverbs/nic/protection_domain.hpp"
+#include "memory/memory.hpp"
+#include "nic/context.hpp"
+#include "nic/device.hpp"
 
 namespace gdrbench::softverbs {
 

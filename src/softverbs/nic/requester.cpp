@@ -1,15 +1,14 @@
-#include "softverbs/nic/requester.hpp"
+#include "nic/requester.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 
-#include "softverbs/nic/engine.hpp"
-#include "softverbs/nic/queue_pair.hpp"
-#include "softverbs/nic/queue_pair_table.hpp"
-#include "softverbs/nic/scatter_gather.hpp"
-#include "softverbs/nic/timers.hpp"
+#include "nic/engine.hpp"
+#include "nic/nic.hpp"
+#include "nic/queue_pair.hpp"
+#include "nic/scatter_gather.hpp"
 
 namespace gdrbench::softverbs {
 namespace {
@@ -19,6 +18,10 @@ using std::chrono::seconds;
 
 // Until a peer that has too many callers is called again.
 constexpr auto busy_delay = milliseconds(20);
+// How long an unreliable connection's messages wait for a remote that is starting, and how long they are lost
+// once it could not be reached; as for datagrams.
+constexpr auto unreliable_patience = seconds(2);
+constexpr auto redial_delay = milliseconds(100);
 
 FrameType frame_type(ibv_wr_opcode opcode) {
   switch (opcode) {
@@ -49,10 +52,12 @@ void Requester::dial() {
   if (dialing_ || link_ != nullptr) return;
   dialing_ = true;
   const Clock::time_point now = Clock::now();
-  if (dial_until_ == Clock::time_point{}) dial_until_ = now + patience(qp_.attributes);
+  if (dial_until_ == Clock::time_point{})
+    dial_until_ = now + (qp_.is_reliable() ? patience(qp_.attributes) : unreliable_patience);
   const ibv_global_route& route = qp_.attributes.ah_attr.grh;
   const GidEntry& source = qp_.nic->gids()[route.sgid_index];
   Hello hello;
+  hello.kind = qp_.link_kind();
   hello.source_qpn = qp_.qp_base.qp_num;
   hello.destination_qpn = qp_.attributes.dest_qp_num;
   hello.psn = qp_.attributes.sq_psn;
@@ -81,12 +86,24 @@ void Requester::on_dialed(DialResult result) {
     return;
   }
   dial_until_ = redial_at_ = {};
+  if (link_ != nullptr) {
+    warned_ = false;
+    return;
+  }
+  if (!qp_.is_reliable()) lost_until_ = now + redial_delay;
   // What came of it shows with the first work request, as on a NIC, which finds out no sooner.
-  if (link_ != nullptr || qp_.sends.empty()) return;
-  const char* const why = result.error.empty() ? to_string(result.refusal) : result.error.c_str();
-  std::fprintf(stderr, "%s: queue pair 0x%06x cannot reach 0x%06x: %s\n", device_name, qp_.qp_base.qp_num,
-               qp_.attributes.dest_qp_num, why);
-  fail_front(IBV_WC_RETRY_EXC_ERR);
+  if (qp_.sends.empty()) return;
+  if (!warned_) {
+    const char* const why = result.error.empty() ? to_string(result.refusal) : result.error.c_str();
+    std::fprintf(stderr, "%s: queue pair 0x%06x cannot reach 0x%06x: %s\n", device_name, qp_.qp_base.qp_num,
+                 qp_.attributes.dest_qp_num, why);
+    warned_ = true;
+  }
+  if (qp_.is_reliable()) fail_front(IBV_WC_RETRY_EXC_ERR);
+}
+
+bool Requester::loses_everything() const {
+  return !qp_.is_reliable() && !dialing_ && Clock::now() < lost_until_;
 }
 
 void Requester::reset() {
@@ -97,7 +114,8 @@ void Requester::reset() {
   front_message_ = 0;
   rnr_retries_ = timeouts_ = 0;
   disturbed_ = false;
-  hold_until_ = dial_until_ = redial_at_ = {};
+  hold_until_ = dial_until_ = redial_at_ = lost_until_ = {};
+  warned_ = false;
 }
 
 void Requester::forget_work() {
@@ -106,29 +124,48 @@ void Requester::forget_work() {
 }
 
 void Requester::step(StepResult& result) {
-  if (link_ == nullptr) {
-    if (!qp_.may_send() || dialing_ || (qp_.sends.empty() && redial_at_ == Clock::time_point{})) return;
+  if (link_ != nullptr) {
+    take_answers(result);
+    check_link();
+  }
+  if (!qp_.may_send()) {
+    if (link_ != nullptr) link_->flush();
+    return;
+  }
+  if (link_ == nullptr && !loses_everything()) {
+    if (dialing_ || (qp_.sends.empty() && redial_at_ == Clock::time_point{})) return;
     if (Clock::now() >= redial_at_) return dial();
     result.wake_at = std::min(result.wake_at, redial_at_);
     return;
   }
-  take_answers(result);
-  check_link();
-  if (link_ == nullptr || !qp_.may_send()) return;
   transmit(result);
   // A request that failed here waits until all before it are done.
   if (in_flight_ == 0 && !qp_.sends.empty() && qp_.sends.front().done)
     fail_front(qp_.sends.front().status, qp_.sends.front().vendor_error);
 }
 
-// The peer is gone: what it has not answered fails. What it has not been sent may find it again.
+// The peer is gone: what it has not answered fails, or is lost. What it has not been sent may find it again.
 void Requester::check_link() {
-  if (!qp_.may_send()) return link_.reset();
+  if (!qp_.may_send()) {
+    // In the send queue's error state, what has left before is still on its way.
+    if (qp_.qp_base.state != IBV_QPS_SQE) link_.reset();
+    return;
+  }
   if (!link_->broken() || link_->next() != nullptr) return;
   const bool under_way = in_flight_ > 0 || (!qp_.sends.empty() && qp_.sends.front().begun);
   link_.reset();
+  if (under_way && !qp_.is_reliable()) lose_what_is_under_way();
   front_message_ = 0;
-  if (under_way) fail_front(IBV_WC_RETRY_EXC_ERR);
+  if (under_way && qp_.is_reliable()) fail_front(IBV_WC_RETRY_EXC_ERR);
+}
+
+void Requester::lose_what_is_under_way() {
+  while (in_flight_ > 0) complete_front();
+  if (qp_.sends.empty() || !qp_.sends.front().begun) return;
+  SendWork& front = qp_.sends.front();
+  if (front.done) return fail_front(front.status, front.vendor_error);
+  ++in_flight_;
+  complete_front();
 }
 
 void Requester::fail_front(ibv_wc_status status, std::uint32_t vendor_error) {
@@ -137,7 +174,11 @@ void Requester::fail_front(ibv_wc_status status, std::uint32_t vendor_error) {
   front.vendor_error = vendor_error;
   qp_.complete_send(front);
   qp_.sends.pop();
-  qp_.to_error();
+  if (qp_.is_reliable()) {
+    qp_.to_error();
+  } else {
+    qp_.to_send_error();
+  }
 }
 
 void Requester::transmit(StepResult& result) {
@@ -152,8 +193,10 @@ void Requester::transmit(StepResult& result) {
         break;
       }
       work.begun = true;
+      work.sent |= link_ == nullptr;
     }
-    if (!send_frames(work)) break;
+    // What a fault or an absent remote loses was sent, for all that an unreliable requester knows.
+    if (!work.sent && !send_frames(work)) break;
     work.sent = true;
     // From here on, of a read, what has come back.
     if (work.is_read_or_atomic()) {
@@ -165,7 +208,9 @@ void Requester::transmit(StepResult& result) {
     disturbed_ = false;
     timeouts_ = 0;
   }
-  link_->flush();
+  if (link_ != nullptr) link_->flush();
+  if (qp_.is_reliable() || (link_ != nullptr && !link_->all_sent())) return;
+  while (in_flight_ > 0) complete_front();
 }
 
 bool Requester::may_start(const SendWork& work) const {
@@ -192,19 +237,24 @@ bool Requester::faulty(SendWork& work, StepResult& result) {
     // Asked each time that the message leaves, so that a lost one may be lost again.
     const PayloadFault fault = Faults::instance().on_payload();
     work.corrupt = fault.corrupt;
-    if (fault.cut) {
+    if (!qp_.is_reliable()) {
+      work.sent = fault.drop || fault.cut;
+      if (fault.cut && link_ != nullptr) link_->shut("cut by a fault");
+      result.more |= fault.cut;
+    } else if (fault.cut) {
       work.begun = true;
       link_->shut("cut by a fault");
       result.more = true;
       return true;
     }
-    if (fault.drop && ++timeouts_ > qp_.attributes.retry_cnt) {
+    const bool sent_again = fault.drop && qp_.is_reliable();
+    if (sent_again && ++timeouts_ > qp_.attributes.retry_cnt) {
       work.status = IBV_WC_RETRY_EXC_ERR;
       work.done = true;
       return true;
     }
-    disturbed_ = !fault.drop;
-    hold_until_ = now + (fault.drop ? Clock::duration(ack_timeout(qp_.attributes.timeout)) : fault.delay);
+    disturbed_ = !sent_again;
+    hold_until_ = now + (sent_again ? Clock::duration(ack_timeout(qp_.attributes.timeout)) : fault.delay);
   }
   if (now >= hold_until_) return false;
   result.wake_at = std::min(result.wake_at, hold_until_);
@@ -252,7 +302,8 @@ bool Requester::send_frames(SendWork& work) {
   }
   std::array<Segment, max_segments> ranges;
   const bool is_inline = (work.flags & IBV_SEND_INLINE) != 0;
-  if (!is_inline && !work.corrupt && work.moved == 0 && work.length >= reference_bytes &&
+  // By reference only where an acknowledgement says when the memory is free again.
+  if (qp_.is_reliable() && !is_inline && !work.corrupt && work.moved == 0 && work.length >= reference_bytes &&
       link_->peer_can_pull()) {
     const std::size_t count = qp_.list_of(work).host_ranges(ranges);
     if (count > 0) {
@@ -275,7 +326,8 @@ bool Requester::send_frames(SendWork& work) {
     } else if (qp_.list_of(work).gather(work.moved, place) != 0) {
       // It was checked before: the region went away, or the GPU failed. The frame cannot be taken back.
       link_->shut("the data of a message could not be read");
-      work.begun = true;
+      work.status = IBV_WC_LOC_PROT_ERR;
+      work.done = !qp_.is_reliable();
       return false;
     }
     // Of an empty message nothing is there to change.
@@ -286,6 +338,150 @@ bool Requester::send_frames(SendWork& work) {
     link_->flush();
   } while (work.moved < work.length);
   return true;
+}
+
+// What the responder answers, and what becomes of the work requests by it.
+
+void Requester::take_answers(StepResult& result) {
+  if (link_ == nullptr) return;
+  int frames = 0;
+  for (; frames < frames_a_step && qp_.may_send(); ++frames) {
+    const FrameHeader* const answer = link_->next();
+    if (answer == nullptr || !handle(*answer, result)) break;
+    link_->consume();
+  }
+  link_->release();
+  result.frames += static_cast<std::size_t>(frames);
+  result.more |= frames == frames_a_step;
+}
+
+SendWork* Requester::outstanding(std::uint32_t message) {
+  const std::uint32_t place = message - front_message_;
+  if (place >= qp_.sends.size() || !qp_.sends[place].begun || place > in_flight_) return nullptr;
+  return &qp_.sends[place];
+}
+
+// Answers come in the order of the requests: one says that all before are done.
+bool Requester::finish_until(std::uint32_t message) {
+  while (front_message_ != message) {
+    SendWork& front = qp_.sends.front();
+    if (in_flight_ == 0 || (front.is_read_or_atomic() && !front.done)) return false;
+    complete_front();
+  }
+  return true;
+}
+
+void Requester::complete_front() {
+  SendWork& front = qp_.sends.front();
+  if (front.is_read_or_atomic()) {
+    --reads_in_flight_;
+    if (front.length >= reference_bytes) --large_reads_in_flight_;
+  }
+  qp_.complete_send(front);
+  qp_.sends.pop();
+  --in_flight_;
+  ++front_message_;
+  rnr_retries_ = 0;
+}
+
+// False: the frame stays, to be continued.
+bool Requester::handle(const FrameHeader& answer, StepResult& result) {
+  SendWork* const work = qp_.is_reliable() ? outstanding(answer.message) : nullptr;
+  const auto malformed = [&] {
+    link_->shut("an answer that fits no request");
+    return true;
+  };
+  if (work == nullptr || !finish_until(answer.message)) return malformed();
+  switch (answer.type) {
+    case FrameType::ack:
+      if (!work->sent || work->is_read_or_atomic()) return malformed();
+      complete_front();
+      return true;
+    case FrameType::nak:
+      if (answer.code == IBV_WC_SUCCESS || answer.code > IBV_WC_GENERAL_ERR) return malformed();
+      fail_front(static_cast<ibv_wc_status>(answer.code));
+      return true;
+    case FrameType::rnr:
+      if (qp_.attributes.rnr_retry != rnr_without_end && ++rnr_retries_ > qp_.attributes.rnr_retry)
+        fail_front(IBV_WC_RNR_RETRY_EXC_ERR);
+      return true;
+    case FrameType::read_data:
+      return handle_read_data(answer, *work) || malformed();
+    case FrameType::read_reference:
+      if (work->opcode != IBV_WR_RDMA_READ || !work->sent) return malformed();
+      return handle_read_reference(answer, *work, result);
+    case FrameType::atomic_result: {
+      if (work->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD && work->opcode != IBV_WR_ATOMIC_CMP_AND_SWP)
+        return malformed();
+      if (!work->sent) return malformed();
+      std::uint64_t before = answer.operand;
+      const Source source{.payload = {std::as_writable_bytes(std::span(&before, 1)), {}}};
+      if (qp_.list_of(*work).scatter(0, source, 0, sizeof before) != 0) {
+        fail_front(IBV_WC_LOC_PROT_ERR);
+      } else {
+        work->done = true;
+        complete_front();
+      }
+      return true;
+    }
+    default:
+      return malformed();
+  }
+}
+
+bool Requester::handle_read_data(const FrameHeader& answer, SendWork& work) {
+  if (work.opcode != IBV_WR_RDMA_READ || !work.sent || answer.offset != work.moved ||
+      answer.payload_bytes > work.length - work.moved)
+    return false;
+  const Source source{.payload = link_->payload()};
+  if (qp_.list_of(work).scatter(work.moved, source, 0, answer.payload_bytes) != 0) {
+    fail_front(IBV_WC_LOC_PROT_ERR);
+    return true;
+  }
+  work.moved += answer.payload_bytes;
+  if (work.moved == work.length) complete_read(work);
+  return true;
+}
+
+bool Requester::handle_read_reference(const FrameHeader& answer, SendWork& work, StepResult& result) {
+  std::array<Segment, max_segments> segments;
+  const std::size_t count = copy_segments(link_->payload(), answer, segments);
+  const Source source{.payload = {}, .link = link_.get(), .segments = {segments.data(), count}};
+  if (source.size() != work.length) {
+    link_->shut("a reference to data of another length");
+    return true;
+  }
+  const std::uint64_t bytes = std::min(work.length - work.moved, bytes_a_step);
+  if (const int error = qp_.list_of(work).scatter(work.moved, source, work.moved, bytes); error != 0) {
+    if (error == EACCES) {
+      fail_front(IBV_WC_LOC_PROT_ERR);
+    } else if (error == EIO) {
+      fail_front(IBV_WC_LOC_QP_OP_ERR);  // the GPU's driver
+    } else {
+      link_->shut(
+          "the peer's memory cannot be read");  // it is being ended: what is under way finds no answer
+    }
+    return true;
+  }
+  work.moved += bytes;
+  if (work.moved < work.length) {
+    result.more = true;
+    return false;
+  }
+  complete_read(work);
+  return true;
+}
+
+void Requester::complete_read(SendWork& work) {
+  if (work.corrupt && work.length > 0) {
+    std::byte changed{};
+    const RingSpans place{std::span(&changed, 1), {}};
+    static_cast<void>(qp_.list_of(work).gather(work.corrupt_byte(), place));
+    changed ^= corrupt_bit;
+    static_cast<void>(qp_.list_of(work).scatter(work.corrupt_byte(), {.payload = place}, 0, 1));
+  }
+  work.done = true;
+  complete_front();
 }
 
 }  // namespace gdrbench::softverbs

@@ -1,17 +1,41 @@
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
-#include "softverbs/link/handshake.hpp"
-#include "softverbs/nic/send_queue.hpp"
+#include "link/handshake.hpp"
+#include "nic/send_queue.hpp"
 
 namespace gdrbench::softverbs {
+
+// Times and numbers that queue-pair attributes encode.
+
+/// ibv_qp_attr::rnr_retry: the requester waits for a receive for ever.
+constexpr std::uint8_t rnr_without_end = 7;
+
+/// ibv_qp_attr::timeout: 4.096 µs × 2^code; 0 means never, which here is a day (InfiniBand
+/// specification 9.7.6.1.3).
+constexpr std::chrono::nanoseconds ack_timeout(std::uint8_t code) {
+  if (code == 0) return std::chrono::hours(24);
+  return std::chrono::nanoseconds(4096) * (std::int64_t{1} << (code & 31));
+}
+
+/// ibv_qp_attr::min_rnr_timer (InfiniBand specification, table 45).
+constexpr std::chrono::microseconds rnr_delay(std::uint8_t code) {
+  constexpr std::array<int, 32> microseconds = {655360, 10,    20,    30,     40,     60,     80,     120,
+                                                160,    240,   320,   480,    640,    960,    1280,   1920,
+                                                2560,   3840,  5120,  7680,   10240,  15360,  20480,  30720,
+                                                40960,  61440, 81920, 122880, 163840, 245760, 327680, 491520};
+  return std::chrono::microseconds(microseconds[code & 31]);
+}
 
 class QueuePair;
 struct StepResult;
 
-/// The sending half of a reliable connection: turns work requests into frames and answers into completions.
+/// The sending half of a connection: turns work requests into frames and answers into completions. On an
+/// unreliable one nothing is answered: a request is done when it has left, and lost where nobody takes it.
 /// Used under the lock of its queue pair.
 class Requester {
  public:
@@ -32,6 +56,8 @@ class Requester {
 
  private:
   void on_dialed(DialResult result);
+  bool loses_everything() const;
+  void lose_what_is_under_way();
   bool handle(const FrameHeader& answer, StepResult& result);
   void complete_read(SendWork& work);
   bool handle_read_data(const FrameHeader& answer, SendWork& work);
@@ -62,6 +88,8 @@ class Requester {
   Clock::time_point dial_until_{};  ///< set while the peer is being called
   Clock::time_point redial_at_{};   ///< set while a busy peer is left alone
   Clock::time_point hold_until_{};  ///< by a fault
+  Clock::time_point lost_until_{};  ///< unreliable: after a remote could not be reached, when to try again
+  bool warned_ = false;             ///< that the remote cannot be reached
 };
 
 }  // namespace gdrbench::softverbs

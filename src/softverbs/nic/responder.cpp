@@ -1,13 +1,13 @@
-#include "softverbs/nic/responder.hpp"
+#include "nic/responder.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "softverbs/nic/queue_pair.hpp"
-#include "softverbs/nic/scatter_gather.hpp"
-#include "softverbs/nic/timers.hpp"
+#include "nic/queue_pair.hpp"
+#include "nic/requester.hpp"
+#include "nic/scatter_gather.hpp"
 
 namespace gdrbench::softverbs {
 
@@ -20,7 +20,7 @@ void Responder::connect(std::unique_ptr<Link> link) {
 void Responder::reset() {
   link_.reset();
   expected_ = 0;
-  begun_ = ack_due_ = waiting_ = stalled_ = stopped_ = false;
+  begun_ = ack_due_ = waiting_ = stalled_ = dropping_ = stopped_ = false;
   moved_ = frame_moved_ = 0;
   rnr_at_ = {};
 }
@@ -42,7 +42,8 @@ void Responder::step(StepResult& result) {
     // What the peer answered before it sent this shows before it, as on one wire: programs count on that.
     qp_.requester.take_answers(result);
     if (!qp_.may_receive()) break;
-    if (const Outcome outcome = handle(*request, result); outcome != Outcome::done) {
+    const Outcome outcome = handle(*request, result);
+    if (outcome == Outcome::again || outcome == Outcome::failed) {
       stalled_ = outcome == Outcome::again && !result.more;
       break;
     }
@@ -65,6 +66,10 @@ void Responder::step(StepResult& result) {
 }
 
 Responder::Outcome Responder::handle(const FrameHeader& request, StepResult& result) {
+  if (!qp_.is_reliable()) {
+    if (!begin_unreliable(request)) return malformed("a request that an unreliable connection has not");
+    if (dropping_) return Outcome::dropped;
+  }
   if (request.message != expected_) return malformed("a request out of order");
   switch (request.type) {
     case FrameType::send:
@@ -81,10 +86,29 @@ Responder::Outcome Responder::handle(const FrameHeader& request, StepResult& res
   }
 }
 
+// Messages may be missing, and the rest of one; a receive that it has taken serves the next.
+bool Responder::begin_unreliable(const FrameHeader& request) {
+  if ((request.type != FrameType::send && request.type != FrameType::write) ||
+      (request.flags & frame_by_reference) != 0)
+    return false;
+  if (request.message == expected_) return true;
+  if (static_cast<std::int32_t>(request.message - expected_) < 0) return false;
+  expected_ = request.message;
+  begun_ = dropping_ = false;
+  moved_ = frame_moved_ = 0;
+  return true;
+}
+
+Responder::Outcome Responder::drop() {
+  dropping_ = true;
+  return Outcome::dropped;
+}
+
 Responder::Outcome Responder::handle_send(const FrameHeader& request, StepResult& result) {
   if (!begun_) {
     if (const Outcome outcome = need_receive(request, result); outcome != Outcome::done) return outcome;
     const SegmentList list = qp_.list_of(receive_);
+    if (list.length() < request.length && !qp_.is_reliable()) return drop();
     if (list.length() < request.length)
       return refuse_receive(request, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
     if (!list.allows(request.length, IBV_ACCESS_LOCAL_WRITE))
@@ -190,6 +214,7 @@ Responder::Outcome Responder::need_receive(const FrameHeader& request, StepResul
     rnr_at_ = {};
     return Outcome::done;
   }
+  if (!qp_.is_reliable()) return drop();
   waiting_ = true;
   if ((request.flags & frame_patient) != 0) return Outcome::again;
   const Clock::time_point now = Clock::now();
@@ -222,7 +247,7 @@ Responder::Outcome Responder::move(const FrameHeader& request, StepResult& resul
   }
   frame_moved_ = 0;
   if (moved_ < request.length) return Outcome::done;
-  ack_due_ = true;
+  ack_due_ = qp_.is_reliable();
   return finish(request);
 }
 
@@ -260,12 +285,18 @@ Responder::Outcome Responder::refuse_receive(const FrameHeader& request, ibv_wc_
   entry.status = here;
   has_receive_ = false;
   qp_.complete_receive(entry, true);
+  if (!qp_.is_reliable()) {
+    // The receive itself is at fault, which is this end's error.
+    qp_.to_error();
+    return Outcome::failed;
+  }
   return refuse(request, for_peer, std::nullopt);
 }
 
-// The peer is told, and this end executes nothing any more.
+// The peer is told, and this end executes nothing any more. Unreliable: the message is dropped.
 Responder::Outcome Responder::refuse(const FrameHeader& request, ibv_wc_status for_peer,
                                      std::optional<ibv_event_type> event) {
+  if (!qp_.is_reliable()) return drop();
   if (!link_->fits(0)) return Outcome::again;
   answer(FrameType::nak, request, static_cast<std::uint16_t>(for_peer));
   stopped_ = true;

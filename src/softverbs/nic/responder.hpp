@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "softverbs/link/link.hpp"
-#include "softverbs/nic/receive_queue.hpp"
+#include "link/link.hpp"
+#include "nic/receive_queue.hpp"
 
 namespace gdrbench::softverbs {
 
@@ -14,8 +14,9 @@ class QueuePair;
 struct Source;
 struct StepResult;
 
-/// The receiving half of a reliable connection: executes the peer's requests in order. Used under the lock of
-/// its queue pair.
+/// The receiving half of a connection: executes the peer's requests in order. On an unreliable one it answers
+/// nothing: a message that cannot be executed is dropped whole, and the next one may arrive. Used under the
+/// lock of its queue pair.
 class Responder {
  public:
   explicit Responder(QueuePair& of_queue_pair) : qp_(of_queue_pair) {}
@@ -30,7 +31,12 @@ class Responder {
   bool take_unfinished(ReceiveWork& work);
 
  private:
-  enum class Outcome { done, again, failed };  ///< `again`: the frame stays, for lack of room or for fairness
+  enum class Outcome {
+    done,
+    dropped,  ///< unreliable: the message is ignored from here on
+    again,    ///< the frame stays, for lack of room or for fairness
+    failed
+  };
   Outcome handle(const FrameHeader& request, StepResult& result);
   Outcome handle_send(const FrameHeader& request, StepResult& result);
   Outcome handle_write(const FrameHeader& request, StepResult& result);
@@ -46,6 +52,8 @@ class Responder {
   Outcome refuse(const FrameHeader& request, ibv_wc_status for_peer, std::optional<ibv_event_type> event);
   Outcome refuse_receive(const FrameHeader& request, ibv_wc_status here, ibv_wc_status for_peer);
   Outcome malformed(const char* why);
+  bool begin_unreliable(const FrameHeader& request);
+  Outcome drop();
   void answer(FrameType type, const FrameHeader& request, std::uint16_t code = 0, std::uint64_t operand = 0);
   RingSpans add_answer(const FrameHeader& header);
 
@@ -56,6 +64,7 @@ class Responder {
   bool ack_due_ = false;
   bool waiting_ = false;  ///< for a receive
   bool stalled_ = false;
+  bool dropping_ = false;          ///< unreliable: the rest of the message is ignored
   bool stopped_ = false;           ///< after an error nothing is executed
   Clock::time_point rnr_at_{};     ///< when the peer is told again that no receive is there
   std::uint64_t moved_ = 0;        ///< bytes of the message that are copied

@@ -1,4 +1,4 @@
-#include "softverbs/nic/scatter_gather.hpp"
+#include "nic/scatter_gather.hpp"
 
 #include <algorithm>
 #include <array>

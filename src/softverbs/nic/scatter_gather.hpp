@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "softverbs/link/link.hpp"
-#include "softverbs/nic/region_table.hpp"
+#include "link/link.hpp"
+#include "nic/region_table.hpp"
 
 namespace gdrbench::softverbs {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "softverbs/nic/faults.hpp"
-#include "softverbs/nic/limits.hpp"
+#include "nic/device.hpp"
+#include "nic/faults.hpp"
 
 namespace gdrbench::softverbs {
 
