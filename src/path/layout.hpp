@@ -75,7 +75,7 @@ constexpr std::uint64_t turned_bytes(const Case& c) {
   return spec(c.suite).arrival == ArrivalBy::memory ? 1 : 0;
 }
 
-/// Messages of `total` that go over `queue pair`: they are dealt out in turn.
+/// Messages of `total` that go over a queue pair: they are dealt out in turn.
 constexpr std::uint64_t share_of(std::uint64_t total, std::uint32_t queue_pair, std::uint32_t queue_pairs) {
   return total / queue_pairs + (queue_pair < total % queue_pairs ? 1 : 0);
 }

@@ -5,6 +5,7 @@
 
 #include "base/case_fields.hpp"
 #include "gdrbench/case.hpp"
+#include "path/layout.hpp"
 #include "memory/copier.hpp"
 #include "memory/staging_choice.hpp"
 
