@@ -66,7 +66,7 @@ void post_message(P& path, Watch& watch, CompletionMode mode, std::uint64_t inde
 /// Serves the initiator's one-sided operations until it says that the run is over. A NIC needs no help with
 /// them, so this end sleeps, whatever the completion mode; sockets need this process.
 template <class P>
-void sit_out(P& path, Watch& watch, CompletionMode mode) {
+void serve_one_sided(P& path, Watch& watch, CompletionMode mode) {
   if (path.accepts_passively()) {
     while (watch.check()) {
       watch.active();  // the messages are not seen here; a lost peer is, on the control channel
@@ -152,7 +152,7 @@ RankResult respond_latency(P& path, const LoopPlan& plan, Watch& watch) {
   Meter meter(plan);
   meter.start();
   if (plan.c.op == Op::read) {
-    sit_out(path, watch, plan.c.completion);
+    serve_one_sided(path, watch, plan.c.completion);
     return finish(path, meter);
   }
   const std::uint64_t warmup = plan.request.warmup, trips = warmup + plan.request.iterations;
@@ -233,7 +233,7 @@ RankResult respond_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
   Meter meter(plan);
   meter.start();
   if (!tokens.answer) {
-    sit_out(path, watch, plan.c.completion);
+    serve_one_sided(path, watch, plan.c.completion);
     return finish(path, meter);
   }
   RankResult result;

@@ -2,25 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <concepts>
 #include <string>
+#include <utility>
 
 #include "base/fields.hpp"
 #include "gdrbench/error.hpp"
-#include "measure/gpu_nic.hpp"
-#include "measure/gpu_writes.hpp"
+#include "measure/arrival_observer.hpp"
+#include "measure/gpu_proof.hpp"
 #include "measure/loops.hpp"
 #include "measure/runner.hpp"
-#include "measure/slot_use.hpp"
-#include "measure/visible.hpp"
-#include "wire/ipc_wire.hpp"
-#include "wire/tcp_wire.hpp"
-#include "wire/verbs_wire.hpp"
 
 namespace gdrbench::measure {
-
-/// Makes payload buffers that the case needs at this end, or keeps those that fit.
-void provide_payload(const Case& c, path::Flow flow, Payload& payload);
 
 /// The Runner of path policy P over wire W.
 template <class W, class P>
@@ -41,7 +33,7 @@ class PathRunner final : public Runner {
         payload_memory->view().on_gpu)
       gpu_writes_.emplace(payload_memory->gpu());
     if (spec(c.suite).arrival == ArrivalBy::memory && payload_.incoming)
-      sight_ = make_sight(payload_.incoming->kind(), payload_.incoming->gpu());
+      observer_ = make_arrival_observer(payload_.incoming->kind(), payload_.incoming->gpu());
   }
 
   /// Work to do beside the transfers; null for none.
@@ -83,7 +75,7 @@ class PathRunner final : public Runner {
       path_.start(bandwidth_round(path_, plan_, false, bandwidth_rounds(plan_).front()));
     }
     // Last: while a kernel of theirs runs, nothing may wait for the whole GPU.
-    if (sight_) open_sight();
+    if (observer_) open_observer();
     if (load_) load_->start();
   }
 
@@ -98,7 +90,7 @@ class PathRunner final : public Runner {
       end_kernels_quietly();
       throw;
     }
-    if (sight_) sight_->close();
+    if (observer_) observer_->close();
     if (load_) load_->stop();
     if (const std::optional<std::uint64_t> after = port_bytes(); before && after)
       port_bytes_sent_ = *after - *before;
@@ -115,28 +107,24 @@ class PathRunner final : public Runner {
   PathProof describe() override {
     if (!place_) {
       place_.emplace();
-      wire_proof(*place_) = wire_.describe();
+      put(*place_, wire_.describe());
       add_gpu_nic(*place_, plan_.c);
     }
     PathProof proof = *place_;
-    wire_proof(proof) = wire_.describe();
+    put(proof, wire_.describe());
     proof.policy = path_.describe();
     if (gpu_writes_) proof.gpu_writes = gpu_writes_->describe();
-    if (sight_) proof.observer = sight_->describe();
+    if (observer_) proof.observer = observer_->describe();
     if (load_) proof.load = load_->describe();
     proof.port_bytes_sent = port_bytes_sent_;
     return proof;
   }
 
  private:
-  static auto& wire_proof(PathProof& proof) {
-    if constexpr (std::same_as<W, wire::TcpWire>)
-      return proof.tcp;
-    else if constexpr (std::same_as<W, wire::VerbsWire>)
-      return proof.verbs;
-    else
-      return proof.ipc;
-  }
+  // The member for the proof of this wire.
+  static void put(PathProof& proof, TcpProof wire) { proof.tcp = std::move(wire); }
+  static void put(PathProof& proof, VerbsProof wire) { proof.verbs = std::move(wire); }
+  static void put(PathProof& proof, IpcProof wire) { proof.ipc = std::move(wire); }
 
   struct Rest {
     P& path;
@@ -144,24 +132,24 @@ class PathRunner final : public Runner {
   };
 
   RankResult turn_loop(Watch& watch) {
-    if (sight_) return run_visible(path_, *sight_, plan_, initiator_, watch);
+    if (observer_) return run_observed(path_, *observer_, plan_, initiator_, watch);
     if (times_messages(plan_.c.suite))
       return initiator_ ? initiate_latency(path_, plan_, watch) : respond_latency(path_, plan_, watch);
     return initiator_ ? initiate_bandwidth(path_, plan_, watch) : respond_bandwidth(path_, plan_, watch);
   }
 
   // A ping-pong's messages all lie in the first slot, and those that arrive come from the other end.
-  void open_sight() {
+  void open_observer() {
     const std::uint64_t last = path_.layout().size - 1;
     const PatternSlots slot = slots_of(0, !initiator_, path_.layout().size);
-    sight_->open(payload_.incoming->data() + slot.offset + last, pattern_byte(last, slot.seed),
-                 latency_round(plan_).accepts);
+    observer_->open(payload_.incoming->data() + slot.offset + last, pattern_byte(last, slot.seed),
+                    latency_round(plan_).accepts);
   }
 
   // The failure being handled says more than theirs would.
   void end_kernels_quietly() noexcept {
     try {
-      if (sight_) sight_->close();
+      if (observer_) observer_->close();
       if (load_) load_->stop();
     } catch (const std::exception&) {
     }
@@ -221,7 +209,7 @@ class PathRunner final : public Runner {
   std::optional<PathProof> place_;       ///< where GPU and NIC sit, found by the first describe()
   std::optional<GpuWrites> gpu_writes_;  ///< where the wire works on GPU memory
   // These go first: their kernels must have ended before memory that they look at is freed.
-  std::unique_ptr<Sight> sight_;
+  std::unique_ptr<ArrivalObserver> observer_;
   std::unique_ptr<LoadMeter> load_;
   std::optional<std::uint64_t> port_bytes_sent_;  ///< in the last run, by the NIC's port, headers included
 };

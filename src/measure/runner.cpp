@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <utility>
+
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
-#include "measure/bound_runner.hpp"
+#include "measure/core_binding.hpp"
 #include "measure/path_runner.hpp"
 #include "path/direct.hpp"
 #include "path/staged.hpp"
@@ -152,6 +155,33 @@ std::unique_ptr<Runner> make_path_runner(const Case& c, Role role, Payload& payl
       return factory.make(c, role, payload);
   throw UsageError(fmt::format("path {}: nothing runs this policy over this wire", to_string(c.path)));
 }
+
+/// A runner that is made, and runs, on the cores next to its NIC and GPU.
+class BoundRunner final : public Runner {
+ public:
+  BoundRunner(const Case& c, const std::function<std::unique_ptr<Runner>()>& make)
+      : binding_(c), runner_(make()) {}
+
+  nlohmann::json offer() override { return runner_->offer(); }
+  void connect(const nlohmann::json& peer_offer, std::vector<wire::Socket> sockets) override {
+    runner_->connect(peer_offer, std::move(sockets));
+  }
+  void prepare(const RunRequest& request) override {
+    binding_.renew();
+    runner_->prepare(request);
+  }
+  RankResult run(Watch& watch) override { return runner_->run(watch); }
+  std::string verify() override { return runner_->verify(); }
+  PathProof describe() override {
+    PathProof proof = runner_->describe();
+    proof.binding = binding_.describe();
+    return proof;
+  }
+
+ private:
+  CoreBinding binding_;  ///< outlives the runner, whose threads end on these cores
+  std::unique_ptr<Runner> runner_;
+};
 
 }  // namespace
 

@@ -11,19 +11,13 @@
 #include "gdrbench/memory.hpp"
 #include "gdrbench/path_proof.hpp"
 #include "gdrbench/run_result.hpp"
+#include "measure/payload.hpp"
 #include "measure/watch.hpp"
 #include "wire/socket.hpp"
 
 namespace gdrbench::measure {
 
 enum class Role { initiator, responder };
-
-/// The payload memory of one end, shared by the cases of a session that are open at the same time (they run
-/// one after another), so that an end holds one footprint and not one for every path.
-struct Payload {
-  std::shared_ptr<Buffer> outgoing;
-  std::shared_ptr<Buffer> incoming;
-};
 
 /// One end of one case, whatever its path and wire: made on both ends from the same Case, connected through
 /// offers that the control channel carries, then run any number of times.
@@ -47,11 +41,5 @@ class Runner {
 
 /// Throws Unavailable when this end cannot run the case, with the reason. `payload` is grown when too small.
 std::unique_ptr<Runner> make_runner(const Case& c, Role role, Payload& payload);
-
-/// Bytes of payload memory that one end allocates for the case (outgoing plus incoming); for limits.
-std::uint64_t payload_bytes(const Case& c);
-
-/// Bytes of bounce memory that one end allocates for the case beside its payload; 0 for direct paths.
-std::uint64_t bounce_bytes(const Case& c);
 
 }  // namespace gdrbench::measure

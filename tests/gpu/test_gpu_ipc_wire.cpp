@@ -253,10 +253,10 @@ TEST_P(GpuIpcWire, refuses_what_it_cannot_do) {
 }
 
 TEST_P(GpuIpcWire, names_both_gpus_and_their_link) {
-  const json described = end_->wire.describe();
-  EXPECT_EQ(described.at("gpu_uuid"), gpu_summary(0).uuid);
-  EXPECT_EQ(described.at("remote_gpu_uuid"), gpu_summary(GetParam()).uuid);
-  EXPECT_EQ(described.at("link") == "same gpu", GetParam() == 0) << described;
+  const IpcProof proof = end_->wire.describe();
+  EXPECT_EQ(proof.gpu_uuid, gpu_summary(0).uuid);
+  EXPECT_EQ(proof.remote_gpu_uuid, gpu_summary(GetParam()).uuid);
+  EXPECT_EQ(proof.link == "same gpu", GetParam() == 0) << proof.link;
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, GpuIpcWire, testing::Values(0, 1), [](const auto& further) {

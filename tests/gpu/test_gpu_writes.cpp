@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "measure/gpu_writes.hpp"
+#include "measure/gpu_proof.hpp"
 #include "needs_gpu.hpp"
 
 namespace gdrbench::measure {
@@ -11,24 +11,24 @@ using testing::AnyOf;
 class GpuWritesOfThisMachine : public NeedsGpu {};
 
 TEST_F(GpuWritesOfThisMachine, NeedAFlushOnlyWhereTheyAreNotOrdered) {
-  const nlohmann::json described = GpuWrites(0).describe();
-  EXPECT_THAT(described.at("writes_ordering"), AnyOf("none", "owner", "all_devices"));
-  EXPECT_EQ(described.at("flush_needed"), described.at("writes_ordering") == "none");
-  EXPECT_TRUE(described.at("flush_us").is_null()) << "before it was timed";
-  EXPECT_NE(described.at("no_flush_reason"), "");
+  const GpuWritesProof proof = GpuWrites(0).describe();
+  EXPECT_THAT(proof.writes_ordering, AnyOf("none", "owner", "all_devices"));
+  EXPECT_EQ(proof.flush_needed, proof.writes_ordering == "none");
+  EXPECT_FALSE(proof.flush_us) << "before it was timed";
+  EXPECT_NE(proof.no_flush_reason.value_or(""), "");
 }
 
 TEST_F(GpuWritesOfThisMachine, HaveATimedFlushOrTheReasonWhyNot) {
   GpuWrites writes(0);
   writes.time_flush();
-  const nlohmann::json described = writes.describe();
-  if (described.at("flush_us").is_null()) {
-    EXPECT_THAT(described.at("no_flush_reason").get<std::string>(), testing::HasSubstr("no flush"));
+  const GpuWritesProof proof = writes.describe();
+  if (!proof.flush_us) {
+    EXPECT_THAT(proof.no_flush_reason.value_or(""), testing::HasSubstr("no flush"));
     return;
   }
-  EXPECT_TRUE(described.at("no_flush_reason").is_null());
-  EXPECT_GT(described.at("flush_us").at("median"), 0.0);
-  EXPECT_GE(described.at("flush_us").at("max"), described.at("flush_us").at("median"));
+  EXPECT_FALSE(proof.no_flush_reason);
+  EXPECT_GT(proof.flush_us->median, 0.0);
+  EXPECT_GE(proof.flush_us->max, proof.flush_us->median);
 }
 
 }  // namespace

@@ -294,11 +294,11 @@ TEST_F(Verbs, refuses_a_path_mtu_that_an_end_cannot_carry) {
 
 TEST_F(Verbs, describes_the_connection_it_has_made) {
   const Pair pair;
-  const nlohmann::json proof = pair.left.wire.describe();
-  EXPECT_EQ(proof["device"], pair.left.wire.device().name());
-  EXPECT_EQ(proof["path_mtu"], pair.left.wire.device().info().active_mtu);
-  EXPECT_EQ(proof["registration"], nlohmann::json({"host"}));
-  EXPECT_EQ(proof["gid"], pair.left.wire.offer()["gid"]);
+  const VerbsProof proof = pair.left.wire.describe();
+  EXPECT_EQ(proof.device, pair.left.wire.device().name());
+  EXPECT_EQ(proof.path_mtu, pair.left.wire.device().info().active_mtu);
+  EXPECT_EQ(proof.registrations, std::vector{Registration::host});
+  EXPECT_EQ(proof.gid, pair.left.wire.offer()["gid"]);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ class Source : public LoadSource {
     return static_cast<std::uint64_t>((world_.now_s - world_.started_s) * world_.units_per_second + 0.5);
   }
   void stop() override { ++world_.stops; }
-  nlohmann::json describe() const override { return {{"kind", "fake"}}; }
+  LoadProof describe() const override { return {.kind = Load::compute, .gpu_uuid = ""}; }
 
  private:
   World& world_;

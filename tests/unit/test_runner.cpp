@@ -121,7 +121,7 @@ class FakeSource : public LoadSource {
   }
   std::uint64_t units() override { return ++work_.units; }
   void stop() override { ++work_.stops; }
-  nlohmann::json describe() const override { return {{"kind", "fake"}}; }
+  LoadProof describe() const override { return {.kind = Load::compute, .gpu_uuid = ""}; }
 
  private:
   FakeWork& work_;
@@ -139,7 +139,7 @@ TEST(Runner, lets_the_load_work_from_the_preparation_to_the_end_of_every_run) {
   TwoEnds ends({.suite = Suite::overlap, .path = Path::tcp_wire, .size_bytes = 64, .footprint_bytes = 640},
                make_loaded_runner);
   for (int run = 1; run <= 2; ++run) {
-    const EndResult result = ends.run({.iterations = 50, .warmup = 2, .seed = 1});
+    const RankResult result = ends.run({.iterations = 50, .warmup = 2, .seed = 1});
     EXPECT_EQ(ends.faults(), "");
     ASSERT_TRUE(result.load);
     EXPECT_GT(result.load->alone_units_per_second, 0);

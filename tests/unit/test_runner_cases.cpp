@@ -53,9 +53,9 @@ TEST_P(RunnerCase, moves_every_byte_in_repeated_runs) {
   TwoEnds ends(c);
   std::uint64_t seed = 7;
   for (const std::uint64_t iterations : {1, 37, 5}) {
-    const EndResult result = ends.run({.iterations = iterations, .warmup = 3, .seed = ++seed});
+    const RankResult result = ends.run({.iterations = iterations, .warmup = 3, .seed = ++seed});
     EXPECT_EQ(ends.faults(), "");
-    EXPECT_EQ(result.samples_us.size(), times_messages(c.suite) ? iterations : 0);
+    EXPECT_EQ(result.samples_ns.size(), times_messages(c.suite) ? iterations : 0);
     EXPECT_GT(result.elapsed_s, 0);
     // Timed where chunks stream: only the stages that this end has take time, and none more than all.
     ASSERT_EQ(result.stages.has_value(), is_staged(c.path) && !times_messages(c.suite));

@@ -37,14 +37,15 @@ TEST(Runner, names_the_field_of_an_offer_that_makes_no_sense) {
     const char* named;
   };
   for (const auto& [c, offer, named] :
-       {Offer{staged, nullptr, "offer: an object"}, Offer{staged, 5, "offer: an object"},
+       {Offer{staged, nullptr, "offer: not an object"}, Offer{staged, 5, "offer: not an object"},
         Offer{staged, json::object(), "offer.wire: missing"},
         Offer{staged, {{"wire", json::object()}}, "offer.path: missing"},
-        Offer{direct, {{"wire", nullptr}, {"path", json::object()}}, "offer.wire: an object"},
-        Offer{direct, {{"wire", json::object()}, {"path", nullptr}}, "offer.path: an object"},
+        Offer{direct, {{"wire", nullptr}, {"path", json::object()}}, "offer.wire: not an object"},
+        Offer{direct, {{"wire", json::object()}, {"path", nullptr}}, "offer.path: not an object"},
         Offer{staged, {{"wire", json::object()}, {"path", json::object()}}, "offer.path.staging: missing"},
-        Offer{
-            staged, {{"wire", json::object()}, {"path", {{"staging", 5}}}}, "offer.path.staging: an object"},
+        Offer{staged,
+              {{"wire", json::object()}, {"path", {{"staging", 5}}}},
+              "offer.path.staging: not an object"},
         Offer{staged,
               {{"wire", json::object()}, {"path", {{"staging", with("rkey", -1)}}}},
               "offer.path.staging.rkey"},
@@ -89,7 +90,8 @@ TEST(Runner, says_why_what_is_seen_in_memory_can_be_neither_read_nor_waited_for)
     }
     return "accepted";
   };
-  EXPECT_NE(refusal(Op::read, CompletionMode::poll).find("--op send, write or write_imm"), std::string::npos);
+  EXPECT_NE(refusal(Op::read, CompletionMode::poll).find("use --op send, write, write_imm"),
+            std::string::npos);
   EXPECT_NE(refusal(Op::send, CompletionMode::event).find("no event to wait for"), std::string::npos);
   EXPECT_EQ(refusal(Op::send, CompletionMode::poll), "accepted");
   EXPECT_THROW(make_runner({.suite = Suite::visible, .path = Path::tcp_wire, .queue_pairs = 2},
@@ -97,7 +99,7 @@ TEST(Runner, says_why_what_is_seen_in_memory_can_be_neither_read_nor_waited_for)
                UsageError);
 }
 
-TEST(Runner, says_what_the_peer_path_is_not_for) {
+TEST(Runner, says_what_the_p2p_path_is_not_for) {
   const auto reason = [](const Case& c) -> std::string {
     Payload payload;
     try {
@@ -110,7 +112,7 @@ TEST(Runner, says_what_the_peer_path_is_not_for) {
   Case c{.suite = Suite::bandwidth, .path = Path::p2p, .op = Op::write, .memory = MemoryKind::cuda};
   for (const Op op : {Op::send, Op::write_imm}) {
     c.op = op;
-    EXPECT_EQ(reason(c), "the peer path moves data by write and read; use --op write or read");
+    EXPECT_EQ(reason(c), "the p2p path has no " + std::string(to_string(op)) + "; use --op write, read");
   }
   c.op = Op::write;
   for (const MemoryKind memory : {MemoryKind::host, MemoryKind::cuda_vmm}) {
@@ -123,7 +125,7 @@ TEST(Runner, says_what_the_peer_path_is_not_for) {
   EXPECT_NE(reason(c).find("--completion poll"), std::string::npos) << reason(c);
   c.completion = CompletionMode::poll;
   c.suite = Suite::latency;
-  EXPECT_NE(reason(c).find("--op read"), std::string::npos) << reason(c);
+  EXPECT_NE(reason(c).find("another --op: read"), std::string::npos) << reason(c);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "measure/slot_use.hpp"
+#include "measure/payload.hpp"
 
 namespace gdrbench::measure {
 namespace {

@@ -165,7 +165,7 @@ TEST_P(TcpWires, counts_what_it_moved) {
   ASSERT_TRUE(next(*a_) && next(*b_));
   EXPECT_EQ(a_->bytes_moved(), 100 + sizeof(FrameHeader));
   EXPECT_EQ(b_->bytes_moved(), 100 + sizeof(FrameHeader));
-  EXPECT_EQ(a_->describe().at("threads"), GetParam());
+  EXPECT_EQ(a_->describe().threads, GetParam());
 }
 
 }  // namespace

@@ -38,16 +38,16 @@ class TwoEnds {
     for (const int fd : control_) close(fd);
   }
 
-  EndResult run(const RunRequest& request) {
+  RankResult run(const RunRequest& request) {
     initiator_->prepare(request);
     responder_->prepare(request);
-    EndResult responder_result;
+    RankResult responder_result;
     std::thread responder([&] {
       Watch watch(control_[1], 10s);
       responder_result = responder_->run(watch);
     });
     Watch watch(control_[0], 10s);
-    EndResult result = initiator_->run(watch);
+    RankResult result = initiator_->run(watch);
     const char finish = 'f';
     EXPECT_EQ(write(control_[0], &finish, 1), 1);
     responder.join();

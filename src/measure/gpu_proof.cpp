@@ -1,12 +1,21 @@
-#include "measure/gpu_writes.hpp"
+#include "measure/gpu_proof.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 
 #include "gdrbench/error.hpp"
+#include "gdrbench/memory.hpp"
+#include "topology/pci_path.hpp"
 
 namespace gdrbench::measure {
+
+void add_gpu_nic(PathProof& proof, const Case& c) {
+  if (!proof.verbs || c.memory == MemoryKind::host || is_baseline(c.path)) return;
+  proof.gpu = c.gpu;
+  if (const std::string nic = topology::rdma_pci_address(proof.verbs->device); !nic.empty())
+    proof.gpu_nic_distance = topology::distance_between(gpu_summary(c.gpu).pci_address, nic);
+}
 
 GpuWrites::GpuWrites(int gpu) : gpu_(gpu), ordering_(cuda::write_ordering(gpu)) {
   if (!ordering_.host_flush)

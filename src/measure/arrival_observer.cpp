@@ -1,4 +1,4 @@
-#include "measure/sight.hpp"
+#include "measure/arrival_observer.hpp"
 
 #include <atomic>
 
@@ -8,7 +8,7 @@
 namespace gdrbench::measure {
 namespace {
 
-class CpuSight final : public Sight {
+class CpuObserver final : public ArrivalObserver {
  public:
   void open(std::byte* tail, std::byte expected, std::uint64_t messages) override {
     tail_ = tail;
@@ -35,9 +35,9 @@ class CpuSight final : public Sight {
   std::uint64_t messages_ = 0, seen_ = 0;
 };
 
-class GpuSight final : public Sight {
+class GpuObserver final : public ArrivalObserver {
  public:
-  explicit GpuSight(int gpu) : uuid_(cuda::device_info(gpu).uuid), watcher_(gpu) {}
+  explicit GpuObserver(int gpu) : uuid_(cuda::device_info(gpu).uuid), watcher_(gpu) {}
 
   void open(std::byte* tail, std::byte expected, std::uint64_t messages) override {
     watcher_.start(tail, expected, messages);
@@ -59,9 +59,9 @@ class GpuSight final : public Sight {
 
 }  // namespace
 
-std::unique_ptr<Sight> make_sight(MemoryKind memory, int gpu) {
-  if (memory == MemoryKind::host) return std::make_unique<CpuSight>();
-  return std::make_unique<GpuSight>(gpu);
+std::unique_ptr<ArrivalObserver> make_arrival_observer(MemoryKind memory, int gpu) {
+  if (memory == MemoryKind::host) return std::make_unique<CpuObserver>();
+  return std::make_unique<GpuObserver>(gpu);
 }
 
 }  // namespace gdrbench::measure
