@@ -10,7 +10,7 @@
 #include "base/system.hpp"
 #include "cli/output.hpp"
 #include "doctor/facts/child_process.hpp"
-#include "doctor/facts/collect.hpp"
+#include "doctor/facts/facts.hpp"
 #include "doctor/probes/registration.hpp"
 #include "doctor/record/anonymise.hpp"
 #include "doctor/record/record.hpp"

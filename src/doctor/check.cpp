@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "doctor/checks/ends.hpp"
+#include "doctor/checks/checks.hpp"
 #include "gdrbench/error.hpp"
 
 namespace gdrbench::doctor {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "doctor/check.hpp"
-#include "doctor/checks/ends.hpp"
+#include "doctor/checks/checks.hpp"
 #include "doctor/diagnosis.hpp"
 #include "gdrbench/version.hpp"
 

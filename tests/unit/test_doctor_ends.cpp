@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "doctor/checks/ends.hpp"
+#include "doctor/checks/checks.hpp"
 #include "synthetic/faults.hpp"
 #include "synthetic/healthy.hpp"
 #include "unit/synthetic_facts.hpp"

@@ -1,11 +1,10 @@
-#include "doctor/checks/ends.hpp"
-
 #include <fmt/format.h>
 
 #include <optional>
 #include <utility>
 
 #include "doctor/check.hpp"
+#include "doctor/checks/checks.hpp"
 #include "doctor/facts/rdma_ports.hpp"
 #include "verbs/memory_region.hpp"
 

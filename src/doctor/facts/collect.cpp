@@ -1,5 +1,3 @@
-#include "doctor/facts/collect.hpp"
-
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,6 +8,7 @@
 
 #include "cuda/device.hpp"
 #include "doctor/facts/child_process.hpp"
+#include "doctor/facts/facts.hpp"
 #include "doctor/facts/kernel.hpp"
 #include "gdrbench/error.hpp"
 #include "topology/root.hpp"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -72,6 +73,15 @@ struct Answers {
 nlohmann::json to_json(const Answers& answers);
 /// Takes what fits and leaves out the rest: a recorded file may hold anything.
 Answers answers_from_json(const nlohmann::json& document);
+
+struct CollectOptions {
+  std::chrono::milliseconds timeout{20'000};  ///< for each call of a driver
+};
+
+/// Queries CUDA, libibverbs, the kernel log and this process's limits. Drivers are called in child processes;
+/// one that crashes or hangs becomes a ProbeResult "ask cuda" or "ask verbs". Throws SystemError where no
+/// process can be created, Interrupted.
+Answers collect_answers(const CollectOptions& options);
 
 /// All that checks look at, so that a recorded machine gives the findings it had.
 struct Facts {
