@@ -37,7 +37,7 @@ using CmGreeting = std::array<std::uint8_t, 12>;
 CmGreeting make_greeting(std::uint64_t token, std::uint32_t queue_pair);
 
 /// The queue pair, or nothing when the data is short, the token another one, or the queue pair not below
-/// `queue pairs`.
+/// `queue_pairs`.
 std::optional<std::uint32_t> read_greeting(std::span<const std::uint8_t> data, std::uint64_t token,
                                            std::uint32_t queue_pairs);
 

@@ -94,8 +94,7 @@ constexpr Advice advices[] = {
      "an operation the remote device does not support, a receive too short there, or more reads in flight "
      "than its rd_atomic depth"},
     {10,
-     "wrong rkey, or a range outside the remote memory region; with rdma_rxe also a remote process that was "
-     "killed "
+     "wrong rkey, or a range outside the remote memory region; with rdma_rxe also a remote process killed "
      "during a one-sided operation: look at its output",
      "", FabricKind::soft_roce},
     {10,
@@ -117,8 +116,7 @@ constexpr Advice advices[] = {
      "", FabricKind::softverbs},
     {12,
      "no acknowledgement: the remote process died, UDP port 4791 is blocked, the netdev is down, or both "
-     "ends are "
-     "soft-RoCE devices of one network namespace, which cannot reach each other",
+     "ends are soft-RoCE devices of one network namespace, which cannot reach each other",
      "soft_roce", FabricKind::soft_roce},
     {12,
      "no acknowledgement: GIDs that do not reach each other, different path MTUs, UDP port 4791 blocked "
@@ -128,8 +126,7 @@ constexpr Advice advices[] = {
      FabricKind::softverbs},
     {13,
      "the remote end had no receive posted for too long; check its credits, and that min_rnr_timer is not 0 "
-     "(655 "
-     "ms)",
+     "(655 ms)",
      "counters"},
     {16, "the remote end aborted the operation; look at its error"},
     {19, "the device failed; look at the kernel log", "kernel_log", FabricKind::hardware},
