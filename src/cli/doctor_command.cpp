@@ -51,7 +51,8 @@ struct Examination {
 void check_usage(const DoctorFlags& flags) {
   if (!flags.snapshot.empty() &&
       (!flags.device.empty() || flags.gpu || !flags.remote_device.empty() || flags.remote_gpu))
-    throw UsageError("--snapshot runs no probes: --device, --gpu, --remote-device and --remote-gpu do not apply");
+    throw UsageError(
+        "--snapshot runs no probes: --device, --gpu, --remote-device and --remote-gpu do not apply");
   if (flags.loopback && !flags.host.empty())
     throw UsageError(fmt::format("--loopback has no other end: drop it or '{}'", flags.host));
   if (flags.loopback && flags.no_probes) throw UsageError("--loopback and --no-probes exclude each other");

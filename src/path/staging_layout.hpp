@@ -5,9 +5,9 @@
 
 #include "base/case_fields.hpp"
 #include "gdrbench/case.hpp"
-#include "path/layout.hpp"
 #include "memory/copier.hpp"
 #include "memory/staging_choice.hpp"
+#include "path/layout.hpp"
 
 /// The staging buffer of one queue pair of a staged path, and the small messages that steer it.
 namespace gdrbench::path {

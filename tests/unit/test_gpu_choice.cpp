@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "benchmarks/device_choice.hpp"
 
 namespace gdrbench::benchmarks {
 namespace {

@@ -33,7 +33,8 @@ constexpr Cause causes[] = {
      ""},
     {"two_devices", Verdict::warn,
      "There are several soft-RoCE devices in one network namespace; they cannot reach each other.",
-     "loop one of them back to itself (gdrbench compare --loopback --device {} --remote-device {}), or use two "
+     "loop one of them back to itself (gdrbench compare --loopback --device {} --remote-device {}), or use "
+     "two "
      "machines: scripts/softroce-vm --nodes 2"},
     {"small_mtu", Verdict::info,
      "The path MTU of soft-RoCE is the largest power of two, 256 to 4096, up to the netdev's MTU less 80 "
