@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gdrbench/kinds.hpp"
-#include "gdrbench/path.hpp"
+#include "gdrbench/case.hpp"
 
 /// What one rank records as proof of the path that a case took: read from devices, sockets and registrations
 /// after they were made, not from what was asked for.
@@ -32,10 +31,8 @@ struct VerbsProof {
   std::uint32_t active_mtu = 0;
   double link_bytes_per_second = 0;
   std::vector<Registration> registrations;  ///< of all memory registered, each kind once
-  ConnectBy connect = ConnectBy::control;
-  std::uint32_t timeout = 0, retry_count = 0, rnr_retry = 0, min_rnr_timer = 0;
-  std::uint32_t inline_bytes = 0;
-  bool relaxed_ordering = false;
+  std::uint32_t inline_bytes = 0;           ///< largest message that the queue pair takes inline
+  VerbsOptions settings{};                  ///< in force, this rank's own
 };
 
 struct IpcProof {

@@ -55,6 +55,7 @@ struct RankResult {
   double elapsed_s = 0;  ///< timed part, by this rank's clock
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
+  std::uint64_t messages_lost = 0;  ///< that this rank knows of; only unreliable transports lose any
   CpuUsage cpu{};
   std::optional<StageTimes> stages{};          ///< staged paths, streams
   std::optional<LatencySummary> latency_us{};  ///< of the rank that times messages

@@ -29,15 +29,18 @@ inline constexpr long double max_seconds = 1e9L;
 template <>
 struct FieldList<StagingOptions> {
   using S = StagingOptions;
-  static constexpr auto fields =
-      std::tuple(field("variant", &S::variant, "how copies and wire are combined"),
-                 field("engine", &S::engine, "what copies between GPU and staging buffers"),
-                 field("chunk_bytes", &S::chunk_bytes, "largest piece copied and sent at once",
-                       {min_chunk_bytes, max_chunk_bytes}),
-                 field("slots", &S::slots, "chunks in flight each way on a queue pair; 0: chosen",
-                       {0, max_staging_slots}),
-                 field("streams", &S::streams, "CUDA streams of the copy engine, each way on a queue pair",
-                       {1, max_staging_streams}));
+  static constexpr auto fields = std::tuple(
+      field("variant", &S::variant, "How copies and wire are combined", {}, "--staging"),
+      field("engine", &S::engine, "What copies between GPU and staging buffers", {}, "--staging-engine"),
+      field("chunk_bytes", &S::chunk_bytes, "Largest piece that staging copies and sends at once",
+            {min_chunk_bytes, max_chunk_bytes}),
+      field("slots", &S::slots,
+            "Chunks in flight each way on a queue pair; 0: what fits 16M, of tcp 4M, or 1M with the payload "
+            "in host "
+            "memory",
+            {0, max_staging_slots}, "--staging-depth"),
+      field("streams", &S::streams, "CUDA streams of the copy engine, each way", {1, max_staging_streams},
+            "--staging-streams"));
 };
 
 // The ranges are those of the fields of the InfiniBand headers and of struct ibv_qp_attr.
@@ -47,18 +50,22 @@ struct FieldList<VerbsOptions> {
   static constexpr auto fields = std::tuple(
       field("device", &V::device, "RDMA device; empty: chosen", {0, 64}),  // IBV_SYSFS_NAME_MAX
       field("gid_index", &V::gid_index, "null: chosen", {0, max_gid_index}),
-      field("port", &V::port, "", {1, 254}),
-      field("path_mtu", &V::path_mtu, "bytes; 0: the smaller active MTU", {0, 4096}),
-      field("timeout", &V::timeout, "local ACK timeout, 4.096 us x 2^N", {0, 31}),
-      field("retry_count", &V::retry_count, "retries before RETRY_EXC", {0, 7}),
-      field("rnr_retry", &V::rnr_retry, "retries on RNR; 7: for ever", {0, 7}),
-      field("min_rnr_timer", &V::min_rnr_timer, "code of the RNR NAK timer (IBTA table 45)", {0, 31}),
-      field("service_level", &V::service_level, "InfiniBand service level", {0, 15}),
-      field("traffic_class", &V::traffic_class, "RoCE traffic class", {0, 255}),
-      field("inline_bytes", &V::inline_bytes, "largest message posted inline", {0, max_inline_bytes}),
-      field("connect", &V::connect, "who moves the queue pairs to RTS"),
-      field("relaxed_ordering", &V::relaxed_ordering, "IBV_ACCESS_RELAXED_ORDERING asked for"),
-      field("registration", &V::registration, "way of registering GPU memory that was asked for"));
+      field("port", &V::port, "of the device", {1, 254}),
+      field("path_mtu", &V::path_mtu, "Path MTU in bytes, a power of two from 256; 0: the smaller active MTU",
+            {0, 4096}, "--mtu"),
+      field("timeout", &V::timeout, "Local ACK timeout, 4.096 us x 2^N; 0: none", {0, 31}, "--timeout"),
+      field("retry_count", &V::retry_count, "Retries before RETRY_EXC", {0, 7}, "--retry-count"),
+      field("rnr_retry", &V::rnr_retry, "Retries on RNR; 7: no limit", {0, 7}, "--rnr-retry"),
+      field("min_rnr_timer", &V::min_rnr_timer,
+            "Code of the RNR NAK timer (IBTA table 45); 1: 0.01 ms, 0: 655 ms", {0, 31}, "--min-rnr-timer"),
+      field("service_level", &V::service_level, "InfiniBand service level", {0, 15}, "--service-level"),
+      field("traffic_class", &V::traffic_class, "RoCE traffic class", {0, 255}, "--traffic-class"),
+      field("inline_bytes", &V::inline_bytes, "Largest message in bytes that is posted inline",
+            {0, max_inline_bytes}, "--inline"),
+      field("connect", &V::connect, "Who moves the queue pairs to RTS", {}, "--connect"),
+      field("relaxed_ordering", &V::relaxed_ordering, "IBV_ACCESS_RELAXED_ORDERING is asked for"),
+      field("registration", &V::registration, "How GPU memory is registered; auto: dmabuf, else peermem", {},
+            "--registration"));
 };
 
 template <>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/field_list.hpp"
+#include "base/case_fields.hpp"
 #include "gdrbench/end_info.hpp"
 #include "gdrbench/path_proof.hpp"
 
@@ -99,11 +99,8 @@ struct FieldList<VerbsProof> {
       field("link_bytes_per_second", &V::link_bytes_per_second, "nominal; 0: unknown",
             {0, max_link_bytes_per_second}),
       field("registrations", &V::registrations, "of all memory registered"),
-      field("connect", &V::connect, ""), field("timeout", &V::timeout, "", {0, 31}),
-      field("retry_count", &V::retry_count, "", {0, 7}), field("rnr_retry", &V::rnr_retry, "", {0, 7}),
-      field("min_rnr_timer", &V::min_rnr_timer, "", {0, 31}),
       field("inline_bytes", &V::inline_bytes, "largest message that the queue pair takes inline"),
-      field("relaxed_ordering", &V::relaxed_ordering, "memory was registered so"));
+      field("settings", &V::settings, "in force, this rank's own"));
 };
 
 template <>

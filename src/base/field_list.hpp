@@ -41,10 +41,12 @@ struct Field {
   M T::*member;
   std::string_view help;
   Range range;
+  std::string_view flag;  ///< of the command line, where it is an option
 };
 template <class T, class M>
-constexpr Field<T, M> field(std::string_view name, M T::*member, std::string_view help, Range range = {}) {
-  return {name, member, help, range};
+constexpr Field<T, M> field(std::string_view name, M T::*member, std::string_view help, Range range = {},
+                            std::string_view flag = {}) {
+  return {name, member, help, range, flag};
 }
 
 template <class T>

@@ -8,6 +8,7 @@
 #include "base/case_fields.hpp"
 #include "cli/common_flags.hpp"
 #include "cli/fabric.hpp"
+#include "cli/listed_flags.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/size.hpp"
 
@@ -41,22 +42,6 @@ void check_gid_index(const char* flag, std::optional<int> index) {
   if (index && (*index < 0 || *index > max_gid_index))
     throw UsageError(fmt::format("{} {}: outside 0 … {}", flag, *index, max_gid_index));
 }
-
-struct SmallNumber {
-  const char* flag;
-  std::uint8_t VerbsOptions::*field;
-  unsigned most;
-  const char* help;
-};
-constexpr SmallNumber small_numbers[] = {
-    {"--timeout", &VerbsOptions::timeout, 31, "Local ACK timeout, 4.096 us x 2^N; 0 waits for ever"},
-    {"--retry-count", &VerbsOptions::retry_count, 7, "Retries before RETRY_EXC"},
-    {"--rnr-retry", &VerbsOptions::rnr_retry, 7, "Retries on RNR; 7 is for ever"},
-    {"--min-rnr-timer", &VerbsOptions::min_rnr_timer, 31,
-     "Code of the RNR NAK timer; 1 is 0.01 ms, 0 is 655 ms"},
-    {"--service-level", &VerbsOptions::service_level, 15, "InfiniBand service level"},
-    {"--traffic-class", &VerbsOptions::traffic_class, 255, "RoCE traffic class"},
-};
 
 }  // namespace
 
@@ -131,29 +116,12 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
       .add_option("--memory", flags.memory,
                   "Of " + name_list<MemoryKind>() + " (default cuda where both ends have a GPU)")
       ->group(what);
-  command.add_option("--staging", flags.staging, "Of " + name_list<Staging>())
-      ->capture_default_str()
-      ->group(what);
-  command.add_option("--staging-engine", flags.engine, "What copies: of " + name_list<CopyEngine>())
-      ->capture_default_str()
-      ->group(what);
   command
       .add_option(
           "--chunk", flags.chunk,
           "Largest piece that staging copies and sends at once (default: measured by auto, else 256k)")
       ->group(what);
-  command
-      .add_option("--staging-depth", options.staging.slots,
-                  fmt::format("Chunks in flight each way on a queue pair, up to {}; 0: what fits 16M, of tcp "
-                              "4M, or 1M with the payload in host memory",
-                              max_staging_slots))
-      ->capture_default_str()
-      ->group(what);
-  command
-      .add_option("--staging-streams", options.staging.streams,
-                  fmt::format("CUDA streams of the copy engine, each way, 1 to {}", max_staging_streams))
-      ->capture_default_str()
-      ->group(what);
+  add_listed_flags(command, options.staging, what);
   add_time_budget(command, options.time_budget_s)->group(what);
 
   const char* where = "Devices";
@@ -194,9 +162,6 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
       ->group(where);
 
   const char* wire = "Queue pairs";
-  command.add_option("--connect", flags.connect, "Of " + name_list<ConnectBy>())
-      ->capture_default_str()
-      ->group(wire);
   command
       .add_option("--gid-index", options.gid_index, "Index of this end's GID (default: RoCE v2 IPv4 first)")
       ->group(wire);
@@ -204,35 +169,10 @@ void add_measure_flags(CLI::App& command, MeasureFlags& flags, const std::vector
       .add_option("--remote-gid-index", options.remote_gid_index, "GID of the other end (default: likewise)")
       ->group(wire);
   command
-      .add_option("--mtu", verbs.path_mtu,
-                  "Path MTU: 256, 512, 1024, 2048 or 4096 bytes (default: the smaller active MTU)")
-      ->group(wire);
-  for (const SmallNumber& number : small_numbers) {
-    // CLI11 takes an 8-bit number for a character.
-    const auto set = [&verbs, number](unsigned value) {
-      check_range(number.flag, value, 0, number.most);
-      verbs.*number.field = static_cast<std::uint8_t>(value);
-    };
-    command
-        .add_option_function<unsigned>(number.flag, set, fmt::format("{}; 0 to {}", number.help, number.most))
-        ->default_str(std::to_string(verbs.*number.field))
-        ->group(wire);
-  }
-  command
-      .add_option("--inline", verbs.inline_bytes,
-                  fmt::format("Largest message in bytes that is posted inline, 0 to {}", max_inline_bytes))
-      ->capture_default_str()
-      ->group(wire);
-  command
       .add_flag("--no-relaxed-ordering", flags.no_relaxed_ordering,
                 "Register without IBV_ACCESS_RELAXED_ORDERING")
       ->group(wire);
-  command
-      .add_option(
-          "--registration", flags.registration,
-          "How GPU memory is registered, of " + name_list<RegisterBy>() + "; auto: dmabuf, else peermem")
-      ->capture_default_str()
-      ->group(wire);
+  add_listed_flags(command, verbs, wire);
 
   const char* results = "Results";
   add_file_flag(command, "--out", flags.out, "Write the result file (JSON)")->group(results);
@@ -301,32 +241,25 @@ benchmarks::MeasureOptions read_measure_flags(const MeasureFlags& flags) {
   read_pairs(flags, options);
   options.loopback = flags.loopback;
   options.bind = from_name<BindBy>(flags.bind);
-  options.staging.variant = from_name<Staging>(flags.staging);
-  options.staging.engine = from_name<CopyEngine>(flags.engine);
   if (!is_pipelined(options.staging.variant) && options.staging.engine != CopyEngine::automatic)
     throw UsageError(
         fmt::format("--staging-engine {}: staging {} copies by the copy engine; use --staging auto or "
                     "pipelined",
-                    flags.engine, flags.staging));
+                    to_string(options.staging.engine), to_string(options.staging.variant)));
   const bool tuned =
       flags.chunk || options.staging.slots != 0 || options.staging.streams != StagingOptions{}.streams;
   if (!is_pipelined(options.staging.variant) && tuned)
     throw UsageError(
         fmt::format("--chunk, --staging-depth and --staging-streams are of pipelined staging; --staging {} "
                     "has none of them",
-                    flags.staging));
+                    to_string(options.staging.variant)));
   options.chunk_given = flags.chunk.has_value();
   if (flags.chunk) options.staging.chunk_bytes = parse_size(*flags.chunk);
-  check_range("--staging-depth", options.staging.slots, 0, max_staging_slots);
-  check_range("--staging-streams", options.staging.streams, 1, max_staging_streams);
   check_range("--chunk", options.staging.chunk_bytes, min_chunk_bytes, max_chunk_bytes);
   if (flags.footprint) options.footprint_bytes = parse_size(*flags.footprint);
   check_range("--footprint", options.footprint_bytes, 0, max_bytes);
-  check_range("--inline", options.verbs.inline_bytes, 0, max_inline_bytes);
   check_gid_index("--gid-index", options.gid_index);
   check_gid_index("--remote-gid-index", options.remote_gid_index);
-  options.verbs.connect = from_name<ConnectBy>(flags.connect);
-  options.verbs.registration = from_name<RegisterBy>(flags.registration);
   options.verbs.relaxed_ordering = !flags.no_relaxed_ordering;
   check_range("--depth", options.depth, 1, max_depth);
   check_range("--queue-pairs", options.queue_pairs, 1, max_queue_pairs);

@@ -22,8 +22,7 @@ struct MeasureFlags {
   std::vector<std::string> pairs, remote_pairs;
   std::optional<std::string> sizes, memory, footprint,
       chunk;  ///< given but empty is a fault, not the default
-  std::string fabric = "auto", staging = "auto", engine = "auto", connect = "control", registration = "auto",
-              bind = "auto";
+  std::string fabric = "auto", bind = "auto";
   bool no_relaxed_ordering = false;
   benchmarks::MeasureOptions options;  ///< what CLI11 reads straight into place
 };

@@ -272,13 +272,9 @@ VerbsProof VerbsWire::describe() const {
                    .active_mtu = info.active_mtu,
                    .link_bytes_per_second = static_cast<double>(info.link_bytes_per_second),
                    .registrations = {},
-                   .connect = options_.connect,
-                   .timeout = options_.timeout,
-                   .retry_count = options_.retry_count,
-                   .rnr_retry = options_.rnr_retry,
-                   .min_rnr_timer = options_.min_rnr_timer,
                    .inline_bytes = inline_bytes_,
-                   .relaxed_ordering = options_.relaxed_ordering};
+                   .settings = options_};
+  proof.settings.gid_index = proof.gid_index;
   std::set<Registration> registrations;
   for (const verbs::MemoryRegion& region : regions_) registrations.insert(region.registration());
   proof.registrations.assign(registrations.begin(), registrations.end());
