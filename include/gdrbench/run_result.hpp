@@ -14,7 +14,7 @@ struct RunRequest {
   std::uint64_t iterations = 1;  ///< round trips (latency) or messages in each measured direction (bandwidth)
   std::uint64_t warmup = 0;      ///< untimed, before them
   std::uint64_t seed = 0;        ///< of the pattern; differs in every run
-  /// Rank 0 gives the run up then; not told to the others.
+  /// The client gives the run up then; not told to servers.
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 

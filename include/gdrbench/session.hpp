@@ -13,9 +13,14 @@
 #include "gdrbench/path_proof.hpp"
 #include "gdrbench/run_result.hpp"
 
-/// The two ends of a session: a server answers, a client measures. They talk over one TCP control channel of
-/// length-prefixed JSON messages; the payload goes over the wire of each case.
+/// A server answers on its node, a client directs. They talk over a TCP control channel of length-prefixed
+/// JSON messages for each session; the payload goes over the wire of each case, between the ranks of that
+/// case: at servers, and one in the client's process.
 namespace gdrbench {
+
+namespace session {
+class Client;
+}
 
 inline constexpr std::uint16_t default_port = 7471;
 /// What a server may take to examine its machine; a client waits a little longer.
@@ -35,15 +40,17 @@ struct ServeOptions {
   std::function<nlohmann::json(const nlohmann::json& request)> examine;
 };
 
-/// Answers clients one after another; a second client meanwhile is told who is served.
+/// Answers clients one after another, each with one session or several; another client meanwhile is told who
+/// is served.
 class Server {
  public:
   explicit Server(ServeOptions options);  ///< binds and listens; throws Error that names the address
   ~Server();
   std::uint16_t port() const;
-  /// Serves until a termination signal (returns) or, with `sessions` > 0, until so many clients were served.
-  void run(int sessions = 0);
-  /// Makes run() return soon, dropping a client being served. From any thread.
+  /// Serves until a termination signal (returns) or, with `visits` > 0, until so many clients were served.
+  /// Each session is served in a thread of its own.
+  void run(int visits = 0);
+  /// Makes run() return soon, dropping a client being served with all its sessions. From any thread.
   void stop();
 
  private:
@@ -63,34 +70,55 @@ struct ConnectOptions {
   std::chrono::milliseconds stall_limit{10'000};    ///< longest time without any progress in a run
 };
 
-/// A case that both ends have built and connected. Closed on both ends by the destructor.
+/// A case that all its ranks have built and connected. Closed at all of them by the destructor.
 class OpenCase {
  public:
   virtual ~OpenCase() = default;
-  /// Runs and verifies once. Throws Error when a byte is wrong or the fabric fails, naming the first status
-  /// that is not a flush from either end; PeerLost; Interrupted.
+  /// Runs and verifies once. Throws Error when a byte is wrong or the fabric fails, naming the ranks with a
+  /// status that is not a flush; PeerLost; Interrupted; OutOfTime. Cases of different sessions may run at the
+  /// same time, in a thread each; their CPU costs then are those of all together.
   virtual RunResult run(const RunRequest& request) = 0;
   /// By rank: what each recorded as proof of the path.
   virtual const std::vector<PathProof>& proofs() const = 0;
 };
 
-/// A client's visit to a server.
+struct RankPlace;
+
+/// A client's session with a server, in which one case runs at a time.
 class Session {
  public:
   explicit Session(ConnectOptions options);
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
   ~Session();
+  /// One more session with the same server, for cases that run beside those of this one, from another thread;
+  /// a server takes 64 of a client. Either may end first. Throws as the constructor.
+  Session join() const;
   /// What the server says of its machine.
   const EndInfo& remote() const;
-  /// `responder_case` is the same case with the fields of the other end (device, gid index, gpu). Throws
-  /// Unavailable with the reason and the end that cannot run it.
+  /// Opens a case between this process, as rank 0, and the server. As open_case() below.
   std::unique_ptr<OpenCase> open(const Case& initiator_case, const Case& responder_case);
-  /// What the responder knows of its machine, for the doctor: any JSON value, not checked. Throws Unavailable
+  /// What the server knows of its machine, for the doctor: any JSON value, not checked. Throws Unavailable
   /// where it cannot tell, Error where that failed, PeerLost.
   nlohmann::json examine(const nlohmann::json& request);
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  friend std::unique_ptr<OpenCase> open_case(std::vector<RankPlace> ranks);
+  explicit Session(std::shared_ptr<session::Client> client);
+
+  std::shared_ptr<session::Client> client_;
 };
+
+/// Where a rank runs, and the case with the fields of that rank (device, gid index, gpu).
+struct RankPlace {
+  Session* server = nullptr;  ///< null: in this process, as one rank of a case may
+  Case c;
+};
+
+/// Opens a case over as many ranks as its suite has, rank 0 first, which measures. Where this process is none
+/// of them, it only directs: two servers can measure between themselves, over data connections that one of
+/// them opens to the other's port. Each rank needs a session of its own. Throws Unavailable with the reason
+/// and the ranks that cannot run it, Error, PeerLost.
+std::unique_ptr<OpenCase> open_case(std::vector<RankPlace> ranks);
 
 }  // namespace gdrbench

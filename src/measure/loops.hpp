@@ -47,10 +47,10 @@ bool turn_until(P& path, Watch& watch, CompletionMode mode, Condition condition)
   return true;
 }
 
-/// As turn_until, where an early word from the other end means that it has given up.
+/// As turn_until, where a message before its time means that another rank has given up.
 template <class P, class Condition>
 void turn(P& path, Watch& watch, CompletionMode mode, Condition condition) {
-  if (!turn_until(path, watch, mode, condition)) throw PeerSpoke();
+  if (!turn_until(path, watch, mode, condition)) throw EndedEarly();
 }
 
 /// Posts message number `index` of the round, all segments of it.

@@ -44,18 +44,19 @@ class PathRunner final : public Runner {
 
   nlohmann::json offer() override { return {{"wire", wire_.offer()}, {"path", path_.offer()}}; }
 
-  void connect(const nlohmann::json& peer_offer, std::vector<wire::Socket> sockets) override {
+  void connect(std::vector<RankLink> ranks) override {
+    RankLink& remote = ranks.at(initiator_ ? 1 : 0);
     try {
-      const Fields offer(peer_offer, "offer");
+      const Fields offer(remote.offer, "offer");
       offer.inner("wire");  // is an object
       path_.connect(offer.at("path"));
     } catch (const UsageError& fault) {
-      throw PeerLost(fmt::format("the peer's offer is not readable: {}", fault.what()));
+      throw PeerLost(fmt::format("malformed offer: {}", fault.what()));
     }
     try {
-      wire_.connect(peer_offer.at("wire"), std::move(sockets));
+      wire_.connect(remote.offer.at("wire"), std::move(remote.connections));
     } catch (const nlohmann::json::exception& fault) {
-      throw PeerLost(fmt::format("the peer's offer is not readable: offer.wire: {}", words_of(fault)));
+      throw PeerLost(fmt::format("malformed offer: offer.wire: {}", words_of(fault)));
     }
   }
 

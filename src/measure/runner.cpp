@@ -163,9 +163,7 @@ class BoundRunner final : public Runner {
       : binding_(c), runner_(make()) {}
 
   nlohmann::json offer() override { return runner_->offer(); }
-  void connect(const nlohmann::json& peer_offer, std::vector<wire::Socket> sockets) override {
-    runner_->connect(peer_offer, std::move(sockets));
-  }
+  void connect(std::vector<RankLink> ranks) override { runner_->connect(std::move(ranks)); }
   void prepare(const RunRequest& request) override {
     binding_.renew();
     runner_->prepare(request);

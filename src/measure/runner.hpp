@@ -19,17 +19,23 @@ namespace gdrbench::measure {
 
 enum class Role { initiator, responder };
 
-/// One end of one case, whatever its path and wire: made on both ends from the same Case, connected through
+/// What connect() gets of another rank.
+struct RankLink {
+  nlohmann::json offer;                   ///< of that rank's runner
+  std::vector<wire::Socket> connections;  ///< one a queue pair for TCP paths, else empty
+};
+
+/// One rank of a case, whatever its path and wire: made at every rank from the same Case, connected through
 /// offers that the control channel carries, then run any number of times.
 class Runner {
  public:
   virtual ~Runner() = default;
-  /// What the other end's connect() needs.
+  /// What connect() needs at the other ranks.
   virtual nlohmann::json offer() = 0;
-  /// `sockets`: one a queue pair for TCP paths, else empty. Returns when traffic may flow.
-  virtual void connect(const nlohmann::json& peer_offer, std::vector<wire::Socket> sockets) = 0;
-  /// Fills the pattern, scrubs the receiving side and posts the first receives. Both ends prepare before
-  /// either runs.
+  /// `ranks`: by rank, with this one. Returns when traffic may flow.
+  virtual void connect(std::vector<RankLink> ranks) = 0;
+  /// Fills the pattern, scrubs the receiving side and posts the first receives. All ranks prepare before any
+  /// runs.
   virtual void prepare(const RunRequest& request) = 0;
   /// The timed loop. The responder's returns when the initiator's loop is over (told through `watch`).
   virtual RankResult run(Watch& watch) = 0;

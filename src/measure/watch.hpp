@@ -8,11 +8,11 @@
 
 namespace gdrbench::measure {
 
-/// The other end has something to say on the control channel before this end's loop is over: it gave up, or
-/// is gone. What it says is the error to report.
-class PeerSpoke : public Error {
+/// A message came on the control channel before this rank's loop was over: another rank has failed, or the
+/// run was given up. What the message says is the error to report.
+class EndedEarly : public Error {
  public:
-  PeerSpoke() : Error("the other end ended the run early") {}
+  EndedEarly() : Error("a message on the control channel ended the run early") {}
 };
 
 /// What a measuring loop looks at when nothing moves: the control channel, termination signals, and a limit
@@ -20,8 +20,8 @@ class PeerSpoke : public Error {
 /// only now and then, so that polling stays cheap.
 class Watch {
  public:
-  /// `control_fd` becomes readable when the other end has something to say: for the responder that the run is
-  /// over, for the initiator that the responder failed; or at either end that the peer is gone.
+  /// `control_fd` (a socket, or an epoll instance over several) becomes readable with a message: for rank 0
+  /// that another rank failed, for the others also that the run is over, and for all that a remote is gone.
   Watch(int control_fd, std::chrono::milliseconds stall_limit, Deadline deadline = Deadline::max());
 
   /// Progress was made.

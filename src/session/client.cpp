@@ -9,10 +9,9 @@
 #include "base/error_text.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
-#include "session/frame.hpp"
+#include "session/channel.hpp"
 #include "session/handshake.hpp"
-#include "session/message.hpp"
-#include "session/remote_json.hpp"
+#include "session/replies.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -32,16 +31,37 @@ std::string name_of(const ConnectOptions& options) {
 Client::Client(ConnectOptions options, Harness harness)
     : options_(std::move(options)),
       harness_(std::move(harness)),
-      responder_("responder " + name_of(options_)) {
-  const std::string name = name_of(options_);
+      name_(name_of(options_)),
+      server_name_("server " + name_) {
+  const json welcome = greet();
+  remote_ = remote_description(welcome, server_name_);
+  visit_ = text_of(welcome, "visit");
+}
+
+Client::Client(const Client& first, std::string visit)
+    : options_(first.options_),
+      harness_(first.harness_),
+      name_(first.name_),
+      server_name_(first.server_name_),
+      remote_(first.remote_),
+      visit_(std::move(visit)) {
+  greet();
+}
+
+std::shared_ptr<Client> Client::join() const {
+  return std::shared_ptr<Client>(new Client(*this, visit_));
+}
+
+json Client::greet() {
   const Deadline deadline = after(options_.connect_timeout);
-  control_ = wire::connect_tcp(server(), deadline);
+  control_ = wire::connect_tcp(address(), deadline);
+  numeric_host_ = control_.remote_host();
   keep_alive(control_);
-  greet_server(control_, name, options_.key, deadline);
-  const json welcome = receive_message(control_, after(options_.reply_timeout),
-                                       fmt::format("waiting to be served by {}", name));
-  expect_type(welcome, "welcome", name + ": ");
-  remote_ = remote_description(welcome, responder_);
+  greet_server(control_, name_, options_.key, visit_, deadline);
+  json welcome = receive_message(control_, after(options_.reply_timeout),
+                                 fmt::format("waiting to be served by {}", name_));
+  expect_type(welcome, "welcome", name_ + ": ");
+  return welcome;
 }
 
 Client::~Client() {
@@ -54,33 +74,32 @@ Client::~Client() {
   }
 }
 
-void Client::send(const json& message) {
-  if (lost_) throw PeerLost(fmt::format("{}: the session ended earlier", responder_));
+void Client::send(const json& message, const std::string& who) {
+  if (lost_) throw PeerLost(fmt::format("{}: the session ended earlier", who));
   try {
-    send_message(control_, message, after(options_.reply_timeout),
-                 fmt::format("{}: sending a message", responder_));
+    send_message(control_, message, after(options_.reply_timeout), fmt::format("{}: sending a message", who));
   } catch (const PeerLost&) {
     lost_ = true;
     throw;
   }
 }
 
-json Client::receive() {
-  return receive(options_.reply_timeout);
+json Client::receive(const std::string& who) {
+  return receive(who, options_.reply_timeout);
 }
 
-json Client::receive(std::chrono::milliseconds patience) {
-  if (lost_) throw PeerLost(fmt::format("{}: the session ended earlier", responder_));
+json Client::receive(const std::string& who, std::chrono::milliseconds patience) {
+  if (lost_) throw PeerLost(fmt::format("{}: the session ended earlier", who));
   try {
-    return receive_message(control_, after(patience), fmt::format("{}: waiting for its answer", responder_));
+    return receive_message(control_, after(patience), fmt::format("{}: waiting for its answer", who));
   } catch (const PeerLost& gone) {
     lost_ = true;
     throw PeerLost(fmt::format("{}; was the server stopped or killed? Its output tells", gone.what()));
   }
 }
 
-bool Client::has_answer(std::chrono::milliseconds patience) {
-  return !lost_ && wire::wait_for(control_.fd(), POLLIN, after(patience));
+bool Client::has_message() const {
+  return !lost_ && wire::wait_for(control_.fd(), POLLIN, after(0ms));
 }
 
 void Client::try_send(const json& message) noexcept {
@@ -89,7 +108,8 @@ void Client::try_send(const json& message) noexcept {
   } catch (const std::exception& fault) {
     lost_ = true;
     if (!interrupted())
-      std::fputs(fmt::format("gdrbench: {}\n", printable(responder_ + ": " + fault.what())).c_str(), stderr);
+      std::fputs(fmt::format("gdrbench: {}\n", printable(server_name_ + ": " + fault.what())).c_str(),
+                 stderr);
   }
 }
 

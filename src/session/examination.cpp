@@ -4,7 +4,7 @@
 
 #include "base/fields.hpp"
 #include "gdrbench/error.hpp"
-#include "session/message.hpp"
+#include "session/channel.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -14,14 +14,14 @@ using nlohmann::json;
 
 // Escaped once more in a message, a text at most doubles: two of these fit one.
 constexpr std::size_t part_bytes = 256 << 10;
-constexpr std::size_t most_bytes = 64 << 20;
+constexpr std::size_t max_answer_bytes = 64 << 20;
 constexpr auto grace = 5s;
 
-json parsed(const std::string& text, const std::string& responder) {
+json parsed(const std::string& text, const std::string& server) {
   try {
     return parse_bounded(text);
   } catch (const std::exception& fault) {
-    throw PeerLost(fmt::format("{}: broke the protocol: what it tells of its machine is no JSON", responder));
+    throw PeerLost(fmt::format("{}: protocol violation: its description of the machine is not JSON", server));
   }
 }
 
@@ -39,20 +39,20 @@ std::vector<json> parts_of(const json& answer) {
 }
 
 json examine(Client& client, const json& request) {
-  client.send({{"type", "examine"}, {"request", request}});
+  client.send({{"type", "examine"}, {"request", request}}, client.server_name());
   std::string text;
   for (bool more = true; more;) {
-    const json message = client.receive(examination_limit + grace);
-    expect_type(message, "examined", client.responder() + ": ");
+    const json message = client.receive(client.server_name(), examination_limit + grace);
+    expect_type(message, "examined", client.server_name() + ": ");
     const auto part = message.find("part"), next = message.find("more");
     if (part == message.end() || !part->is_string() || next == message.end() || !next->is_boolean() ||
-        text.size() > most_bytes)
-      throw PeerLost(fmt::format("{}: broke the protocol: a part of what it tells of its machine is odd",
-                                 client.responder()));
+        text.size() > max_answer_bytes)
+      throw PeerLost(fmt::format("{}: protocol violation: a malformed part of the description of its machine",
+                                 client.server_name()));
     text += part->get_ref<const std::string&>();
     more = next->get<bool>();
   }
-  return parsed(text, client.responder());
+  return parsed(text, client.server_name());
 }
 
 }  // namespace gdrbench::session

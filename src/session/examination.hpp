@@ -11,7 +11,4 @@ namespace gdrbench::session {
 
 std::vector<nlohmann::json> parts_of(const nlohmann::json& answer);
 
-/// Session::examine().
-nlohmann::json examine(Client& client, const nlohmann::json& request);
-
 }  // namespace gdrbench::session

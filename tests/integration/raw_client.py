@@ -3,7 +3,7 @@
 import json
 import socket
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 SILENCE_S = 15  # longer than the server's handshake limit of 5 s
 
 CASE = {
@@ -76,6 +76,18 @@ class RawClient:
             hello.update(nonce="0" * 32, key=False)
         hello.update(changes)
         return self.ask(hello)
+
+
+def open_request(number=1, case=None, **changes):
+    """Opens a case of two ranks, of which the server's is the second and the client opens the data connections."""
+    return dict({"type": "open", "id": number, "rank": 1, "ranks": 2, "case": CASE if case is None else case, "accept": [0]},
+                **changes)
+
+
+def connect_request(offer=None, **changes):
+    """`offer` is that of the client's rank."""
+    offers = [{"wire": {}, "path": {}} if offer is None else offer, {}]
+    return dict({"type": "connect", "id": 1, "offers": offers, "dial": []}, **changes)
 
 
 def welcomed(port):

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""Strangers, wrong keys and broken messages: each is answered or closed in time, and the server goes on serving."""
+"""Unknown clients, wrong keys and malformed messages: each is answered or closed in time, and the server goes on
+serving."""
 
 import os
 import socket
 import struct
 
 from harness import DONE, FAILED, PEER_LOST, QUICK, SOON_S, USAGE, TestCase, main
-from raw_client import CASE, PROTOCOL_VERSION, RawClient, welcomed
+from raw_client import CASE, PROTOCOL_VERSION, RawClient, connect_request, open_request, welcomed
 
 TLS_HELLO = bytes.fromhex("160301004a0100004603035c9b") + bytes(64)
 LIMITS = ["--max-memory", "64M", "--max-queue-pairs", "4"]
@@ -46,21 +47,21 @@ class Keys(TestCase):
         server = self.serve(key="right")
         with RawClient(server.port) as client:
             self.assertTrue(client.greet(key=True)["key"])
-            client.send({"type": "open", "id": 1, "case": CASE, "offer": {}})
+            client.send(open_request())
             self.assertTrue(client.is_closed())
         self.assert_serves(server, key="right")
 
 
-class Strangers(TestCase):
+class PendingConnections(TestCase):
     def setUp(self):
         super().setUp()
         self.server = self.serve(*LIMITS)
 
     def assert_closed(self, *data, logged):
-        with RawClient(self.server.port) as stranger:
+        with RawClient(self.server.port) as pending:
             for part in data:
-                stranger.send_bytes(part)
-            self.assertTrue(stranger.is_closed())
+                pending.send_bytes(part)
+            self.assertTrue(pending.is_closed())
         self.server.wait_for(rf"refused: .*{logged}")
 
     def test_what_is_no_message_is_closed_at_once_and_shown_in_the_log(self):
@@ -68,15 +69,15 @@ class Strangers(TestCase):
                 ("an HTTP request", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", r'begins with "GET / HTTP'),
                 ("a TLS hello", TLS_HELLO, r'begins with "\\x16\\x03\\x01'),
                 ("an SSH greeting", b"SSH-2.0-OpenSSH_9.2\r\n", r'begins with "SSH-2.0'),
-                ("random bytes", b"\xff" + os.urandom(4096), r"no gdrbench message"),
+                ("random bytes", b"\xff" + os.urandom(4096), r"not a gdrbench message"),
                 ("a claim of 4 GiB - 1", b"\xff\xff\xff\xff{}", r"claims 4294967295 bytes"),
-                ("a claim of 5 GiB in eight bytes", (5 << 30).to_bytes(8, "big"), r"no gdrbench message"),
+                ("a claim of 5 GiB in eight bytes", (5 << 30).to_bytes(8, "big"), r"not a gdrbench message"),
                 ("a claim of 5 GiB in eight bytes, low end first", (5 << 30).to_bytes(8, "little"),
-                 r"no gdrbench message"),
-                ("an empty message", bytes(4), r"no gdrbench message"),
+                 r"not a gdrbench message"),
+                ("an empty message", bytes(4), r"not a gdrbench message"),
                 ("no object", b"\x00\x00\x00\x02[]", r"not an object"),
-                ("no JSON", b"\x00\x00\x00\x02{]", r"no gdrbench message"),
-                ("a nest of a million brackets", (1 << 20).to_bytes(4, "big") + b"[" * (1 << 20), r"no gdrbench")):
+                ("no JSON", b"\x00\x00\x00\x02{]", r"not a gdrbench message"),
+                ("a nest of a million brackets", (1 << 20).to_bytes(4, "big") + b"[" * (1 << 20), r"not a gdrbench")):
             with self.subTest(name):
                 self.assert_closed(data, logged=logged)
         self.assert_serves(self.server)
@@ -84,9 +85,9 @@ class Strangers(TestCase):
     def test_a_wrong_greeting_is_closed_or_answered(self):
         for name, changes in (("no number", {"gdrbench": "one"}), ("no nonce", {"nonce": None, "key": True}),
                               ("an unknown kind", {"kind": "nosuch", "gdrbench": None})):
-            with self.subTest(name), RawClient(self.server.port) as stranger:
-                stranger.greet(**changes)
-                self.assertTrue(stranger.is_closed())
+            with self.subTest(name), RawClient(self.server.port) as pending:
+                pending.greet(**changes)
+                self.assertTrue(pending.is_closed())
         self.assert_serves(self.server)
 
     def test_another_protocol_version_is_refused_with_both_versions(self):
@@ -116,40 +117,40 @@ class Strangers(TestCase):
             connection, _ = other.accept()
             with connection:
                 connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                self.assert_ends(client.finish(SOON_S), PEER_LOST, address, "no gdrbench message", "HTTP/1.1 400")
+                self.assert_ends(client.finish(SOON_S), PEER_LOST, address, "not a gdrbench message", "HTTP/1.1 400")
 
     def test_silence_is_closed_at_the_handshake_limit(self):
         halves = {"nothing": b"", "half a length": b"\x00\x00", "a length": b"\x00\x00\x00\x10",
                   "half a message": b'\x00\x00\x00\x10{"gdr', "half a length of 4 GiB": b"\xff\xff"}
-        strangers = {name: RawClient(self.server.port) for name in halves}
+        pending = {name: RawClient(self.server.port) for name in halves}
         flooded = self.serve()
         flood = [RawClient(flooded.port) for _ in range(20)]
         for name, data in halves.items():
-            strangers[name].send_bytes(data)
+            pending[name].send_bytes(data)
         self.assert_serves(self.server)  # meanwhile
-        for name, stranger in strangers.items():
-            with self.subTest(name), stranger:
-                self.assertTrue(stranger.is_closed())
-        for stranger in flood:
-            with stranger:
-                self.assertTrue(stranger.is_closed())
+        for name, connection in pending.items():
+            with self.subTest(name), connection:
+                self.assertTrue(connection.is_closed())
+        for connection in flood:
+            with connection:
+                self.assertTrue(connection.is_closed())
         self.assert_serves(flooded)
         self.assert_serves(self.server)
 
     def test_a_data_connection_with_a_wrong_token_is_refused_and_others_are_not_hurt(self):
         with welcomed(self.server.port) as client:
-            opened = client.ask({"type": "open", "id": 1, "case": CASE, "offer": {}})
-            right = opened["token"]
-            for token, lane in (("0" * len(right), 0), ("", 0), (right, 1), (right, -1), (right, "0"), (None, 0)):
-                with self.subTest(token=token, lane=lane), RawClient(self.server.port) as stranger:
-                    answer = stranger.greet("data", token=token, lane=lane)
+            opened = client.ask(open_request())
+            right = opened["tokens"][0]
+            for token, number in (("0" * len(right), 0), ("", 0), (right, 1), (right, -1), (right, "0"), (None, 0)):
+                with self.subTest(token=token, number=number), RawClient(self.server.port) as pending:
+                    answer = pending.greet("data", token=token, connection=number)
                     self.assertEqual("error", answer["type"])
                     self.assertIn("token", answer["text"])
-                    self.assertTrue(stranger.is_closed())
-            with RawClient(self.server.port) as lane:
-                self.assertEqual("accepted", lane.greet("data", token=right, lane=0)["type"])
+                    self.assertTrue(pending.is_closed())
+            with RawClient(self.server.port) as data:
+                self.assertEqual("accepted", data.greet("data", token=right, connection=0)["type"])
                 with RawClient(self.server.port) as twice:
-                    self.assertEqual("error", twice.greet("data", token=right, lane=0)["type"])
+                    self.assertEqual("error", twice.greet("data", token=right, connection=0)["type"])
         self.assert_serves(self.server)
 
 
@@ -161,7 +162,7 @@ class Cases(TestCase):
         self.addCleanup(self.client.socket.close)
 
     def open(self, number=1, **changes):
-        return self.client.ask({"type": "open", "id": number, "case": dict(CASE, **changes), "offer": {}})
+        return self.client.ask(open_request(number, dict(CASE, **changes)))
 
     def assert_still_usable(self):
         """The same session, and then the next one."""
@@ -196,7 +197,7 @@ class Cases(TestCase):
         for field in CASE:
             case = {name: value for name, value in CASE.items() if name != field}
             with self.subTest(field=field):
-                answer = self.client.ask({"type": "open", "id": 1, "case": case, "offer": {}})
+                answer = self.client.ask(open_request(case=case))
                 self.assertEqual("error", answer["type"])
                 self.assertIn(f"case.{field}", answer["text"])
         self.assert_still_usable()
@@ -223,6 +224,27 @@ class Cases(TestCase):
                 self.assertRegex(answer["text"], rf"{request['type']}\.(id|case)")
         self.assert_still_usable()
 
+    def test_ranks_that_cannot_be_are_refused_with_the_field(self):
+        for changes, named in (({"ranks": 1}, "open.ranks"), ({"ranks": 1 << 20}, "open.ranks"), ({"rank": 2}, "open.rank"),
+                               ({"rank": -1}, "open.rank"), ({"accept": 0}, "open.accept"), ({"accept": [2]}, "open.accept"),
+                               ({"accept": ["x"]}, "open.accept"), ({"accept": [0] * 9}, "open.accept"),
+                               ({"ranks": 3}, "bandwidth suite has 2 ranks, not 3")):
+            with self.subTest(changes):
+                answer = self.client.ask(open_request(**changes))
+                self.assertEqual(("error", "usage"), (answer["type"], answer["kind"]), answer)
+                self.assertIn(named, answer["text"])
+        for changes, named in (({"offers": {}}, "connect.offers"), ({"offers": [{}]}, "connect.offers"),
+                               ({"dial": [{}]}, "connect.dial.host"), ({"dial": 5}, "connect.dial"),
+                               ({"dial": [{"host": "127.0.0.1", "port": 0, "token": "x", "rank": 0}]}, "connect.dial.port"),
+                               ({"dial": [{"host": "127.0.0.1", "port": 1, "token": "x", "rank": 0}]}, "ECONNREFUSED")):
+            with self.subTest(changes):
+                self.assertEqual("opened", self.client.ask(open_request(accept=[]))["type"])
+                answer = self.client.ask(connect_request(**changes))
+                self.assertEqual("error", answer["type"])
+                self.assertIn(named, answer["text"])
+                self.client.send({"type": "close", "id": 1})
+        self.assert_still_usable()
+
     def test_an_offer_that_makes_no_sense_is_an_error_of_the_case(self):
         for offer, named in (({}, "offer.wire: missing"), ({"wire": {}}, "offer.path: missing"), (None, "offer: an object"),
                              ({"wire": None, "path": None}, "offer.wire: an object"),
@@ -230,11 +252,10 @@ class Cases(TestCase):
                              ({"wire": {}, "path": {"incoming": {"address": 1, "length": "x", "rkey": 0}}},
                               "offer.path.incoming.length")):
             with self.subTest(offer):
-                answer = self.client.ask({"type": "open", "id": 1, "case": dict(CASE, direction="reverse", op="write"),
-                                          "offer": offer})
-                with RawClient(self.server.port) as lane:
-                    lane.greet("data", token=answer["token"], lane=0)
-                    answer = self.client.ask({"type": "connect", "id": 1})
+                answer = self.client.ask(open_request(case=dict(CASE, direction="reverse", op="write")))
+                with RawClient(self.server.port) as data:
+                    data.greet("data", token=answer["tokens"][0], connection=0)
+                    answer = self.client.ask(dict(connect_request(), offers=[offer, {}]))
                     self.assertEqual("error", answer["type"])
                     self.assertIn(named, answer["text"])
                     self.assertNotIn("json", answer["text"])
@@ -253,14 +274,14 @@ class Cases(TestCase):
                               ("a read of memory that is not registered", frame(read_request, 4096)),
                               ("an answer that was not asked for", frame(read_response, 0))):
             with self.subTest(name):
-                opened = self.client.ask({"type": "open", "id": 1, "case": CASE,
-                                          "offer": {"wire": {}, "path": {}}})
-                with RawClient(self.server.port) as lane:
-                    lane.greet("data", token=opened["token"], lane=0)
-                    self.assertEqual("connected", self.client.ask({"type": "connect", "id": 1})["type"])
+                opened = self.client.ask(open_request())
+                with RawClient(self.server.port) as data:
+                    data.greet("data", token=opened["tokens"][0], connection=0)
+                    self.assertEqual("connected", self.client.ask(connect_request())["type"])
                     self.client.send({"type": "run", "id": 1, "iterations": 10, "warmup": 0, "seed": 1})
                     self.assertEqual("ready", self.client.receive()["type"])
-                    lane.send_bytes(garbage)
+                    self.client.send({"type": "go"})
+                    data.send_bytes(garbage)
                     answer = self.client.receive()
                     self.assertEqual("error", answer["type"])
                     self.assertRegex(answer["text"], r"127\.0\.0\.1:\d+: ")
@@ -270,7 +291,7 @@ class Cases(TestCase):
     def test_a_broken_message_in_a_session_ends_the_session_and_not_the_server(self):
         self.client.send_bytes(b"\xff\xff\xff\xff")
         self.assertTrue(self.client.is_closed())
-        self.server.wait_for(r"lost: .*no gdrbench message")
+        self.server.wait_for(r"lost: .*not a gdrbench message")
         self.assert_serves(self.server)
 
 

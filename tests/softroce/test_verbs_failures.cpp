@@ -116,11 +116,14 @@ class PathFailure : public NeedsRdma, public testing::WithParamInterface<Path> {
     measure::Payload ours, theirs;
     const auto initiator = make_runner(c, measure::Role::initiator, ours);
     const auto responder = make_runner(c, measure::Role::responder, theirs);
-    responder->connect(initiator->offer(), {});
+    std::vector<measure::RankLink> ranks(2);
+    ranks[0].offer = initiator->offer();
+    responder->connect(ranks);
     nlohmann::json offer = responder->offer();
     nlohmann::json& key = offer.at("path").at(region).at("rkey");
     key = key.get<std::uint32_t>() ^ 0x5500;
-    initiator->connect(offer, {});
+    ranks[1].offer = offer;
+    initiator->connect(ranks);
     const RunRequest request{.iterations = 64, .warmup = 0, .seed = 1};
     responder->prepare(request);
     initiator->prepare(request);

@@ -12,24 +12,25 @@
 #include <utility>
 #include <vector>
 
+#include "base/records.hpp"
 #include "gdrbench/error.hpp"
-#include "session/case_json.hpp"
+#include "session/channel.hpp"
 #include "session/client.hpp"
-#include "session/frame.hpp"
 #include "session/handshake.hpp"
-#include "session/message.hpp"
-#include "session/server_core.hpp"
+#include "session/server.hpp"
 
-/// A server and a client of the real protocol whose runners only bounce single bytes over their TCP lanes.
+/// Servers and a client of the real protocol whose runners only bounce single bytes over their data
+/// connections: rank 0 sends one to every other rank and gets it back.
 namespace gdrbench::session::fake {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-/// How the runners of one end behave; changed by tests between requests.
+/// How the runners of one process behave; changed by tests between requests.
 struct Behaviour {
   std::string cannot_run;      ///< make_runner throws Unavailable
   std::string cannot_connect;  ///< connect throws
+  std::string prepare_fault;   ///< prepare throws
   std::string run_fault;       ///< run throws
   std::string wrong_byte;      ///< what verify returns
   bool silent = false;         ///< run moves nothing
@@ -39,80 +40,112 @@ struct Behaviour {
 
 class Runner : public measure::Runner {
  public:
-  Runner(const Behaviour& behaviour, measure::Role role, std::atomic<int>& alive)
-      : behaviour_(behaviour), role_(role), alive_(alive) {
+  Runner(const Behaviour& behaviour, const Case& c, RankNumber number, std::atomic<int>& alive)
+      : behaviour_(behaviour), name_(role_name(c, number)), number_(number), alive_(alive) {
     ++alive_;
   }
   ~Runner() override { --alive_; }
 
-  json offer() override { return {{"from", role_ == measure::Role::initiator ? "initiator" : "responder"}}; }
-  void connect(const json& peer_offer, std::vector<wire::Socket> sockets) override {
+  json offer() override { return {{"from", name_}}; }
+  void connect(std::vector<measure::RankLink> ranks) override {
     if (!behaviour_.cannot_connect.empty()) throw Error(behaviour_.cannot_connect);
-    peer_offer.at("from");
-    peer_offer_ = peer_offer;
-    sockets_ = std::move(sockets);
+    for (const measure::RankLink& rank : ranks)
+      offers_ += (offers_.empty() ? "" : ", ") + rank.offer.at("from").get<std::string>();
+    ranks_ = std::move(ranks);
   }
-  void prepare(const RunRequest& request) override { request_ = request; }
-  EndResult run(measure::Watch& watch) override {
+  void prepare(const RunRequest& request) override {
+    if (!behaviour_.prepare_fault.empty()) throw Error(behaviour_.prepare_fault);
+    request_ = request;
+  }
+  RankResult run(measure::Watch& watch) override {
     if (!behaviour_.run_fault.empty()) throw Error(behaviour_.run_fault);
-    EndResult result;
-    result.elapsed_s = role_ == measure::Role::initiator ? 1.5 : 2.5;
+    RankResult result;
+    result.elapsed_s = 1.5 + number_.rank;
     result.cpu.user_s = result.elapsed_s / 2;
-    if (sockets_.empty()) return result;  // a verbs path
-    if (role_ == measure::Role::responder) {
-      while (behaviour_.silent || !echo(result)) {
+    const bool over_verbs = ranks_[number_.rank == 0 ? 1 : 0].connections.empty();
+    if (number_.rank == 0) {
+      if (!over_verbs) serve_balls(watch, result);
+      result.latency_us.emplace();
+      result.latency_us->p50 = 7;
+    } else if (!over_verbs) {
+      while (behaviour_.silent || !echo(result))
         if (!watch.idle()) return result;
-      }
-    }
-    while (result.messages_received < request_.iterations) {
-      std::byte ball{};
-      wire::Socket& lane = sockets_[result.messages_sent++ % sockets_.size()];
-      lane.send_all({&ball, 1}, after(1s), "serving a ball");
-      while (::recv(lane.fd(), &ball, 1, 0) != 1)
-        if (!watch.idle()) throw measure::PeerSpoke();
-      watch.active();
-      ++result.messages_received;
-      result.samples_us.push_back(1);
     }
     return result;
   }
   std::string verify() override { return behaviour_.wrong_byte; }
-  json describe() override { return {{"peer_offer", peer_offer_}, {"lanes", sockets_.size()}}; }
+  PathProof describe() override {
+    TcpProof proof;
+    for (const measure::RankLink& rank : ranks_)
+      proof.sockets += static_cast<std::uint32_t>(rank.connections.size());
+    proof.remote = offers_;
+    return {.tcp = proof};
+  }
 
  private:
-  bool echo(EndResult& result) {
-    for (wire::Socket& lane : sockets_) {
+  void serve_balls(measure::Watch& watch, RankResult& result) {
+    while (behaviour_.silent)
+      if (!watch.idle()) throw measure::EndedEarly();
+    while (result.messages_received < request_.iterations) {
+      for (measure::RankLink& rank : ranks_) {
+        if (rank.connections.empty()) continue;  // this one
+        std::byte ball{};
+        wire::Socket& connection = rank.connections[result.messages_sent % rank.connections.size()];
+        connection.send_all({&ball, 1}, after(1s), "serving a ball");
+        while (::recv(connection.fd(), &ball, 1, 0) != 1)
+          if (!watch.idle()) throw measure::EndedEarly();
+        watch.active();
+      }
+      ++result.messages_sent;
+      ++result.messages_received;
+      result.samples_ns.push_back(1000);
+    }
+  }
+  bool echo(RankResult& result) {
+    for (wire::Socket& connection : ranks_[0].connections) {
       std::byte ball{};
-      if (::recv(lane.fd(), &ball, 1, 0) != 1) continue;
-      lane.send_all({&ball, 1}, after(1s), "returning a ball");
+      if (::recv(connection.fd(), &ball, 1, 0) != 1) continue;
+      connection.send_all({&ball, 1}, after(1s), "returning a ball");
       ++result.messages_received;
     }
     return false;
   }
 
   const Behaviour& behaviour_;
-  measure::Role role_;
+  const std::string name_;
+  const RankNumber number_;
   std::atomic<int>& alive_;
-  json peer_offer_;
-  std::vector<wire::Socket> sockets_;
+  std::string offers_;
+  std::vector<measure::RankLink> ranks_;
   RunRequest request_;
 };
 
-inline json describe_end() {
-  const json device = {{"name", "fake0"},    {"fabric", "hardware"}, {"link_layer", "Ethernet"},
-                       {"active_mtu", 1024}, {"unusable", ""},       {"link_bytes_per_second", 1e9}};
-  return {{"host", "fake"},
-          {"gpu", {{"unavailable", "none"}}},
-          {"rdma", {{"devices", {device}}, {"unavailable", ""}}}};
+inline EndInfo describe_end() {
+  EndInfo end;
+  end.host = "fake";
+  end.cuda.unavailable = "none";
+  RdmaDeviceInfo device;
+  device.name = "fake0";
+  device.link_layer = "Ethernet";
+  device.active_mtu = 1024;
+  device.link_bytes_per_second = 1e9;
+  end.rdma.devices.push_back(device);
+  return end;
 }
 
 inline Harness harness(const Behaviour& behaviour, std::atomic<int>& alive) {
-  return {[&](const Case&, measure::Role role, measure::Payload&) -> std::unique_ptr<measure::Runner> {
+  return {[&](const Case& c, RankNumber number, measure::Payload&) -> std::unique_ptr<measure::Runner> {
             if (!behaviour.cannot_run.empty()) throw Unavailable(behaviour.cannot_run);
-            return std::make_unique<Runner>(behaviour, role, alive);
+            return std::make_unique<Runner>(behaviour, c, number, alive);
           },
           [&](const Case&) { return behaviour.payload_bytes; },
           [&](const Case&) { return behaviour.bounce_bytes; }, describe_end};
+}
+
+inline ServeOptions with_key(const std::string& key) {
+  ServeOptions options;
+  options.key = key;
+  return options;
 }
 
 /// Serves on a free loopback port in a thread of its own, and keeps the log.
@@ -174,13 +207,13 @@ class BrokenServer {
     return o;
   }
 
-  json welcome = {{"type", "welcome"}, {"end", describe_end()}};
-  json opened = {{"type", "opened"}, {"token", ""}, {"offer", {{"from", "responder"}}}};
-  json connected = {{"type", "connected"}, {"describe", json::object()}};
+  json welcome = {{"type", "welcome"}, {"end", to_json(describe_end())}, {"visit", "token"}};
+  json opened = {{"type", "opened"}, {"tokens", {"", ""}}, {"offer", {{"from", "responder"}}}};
+  json connected = {{"type", "connected"}, {"describe", to_json(PathProof{})}};
   json done = {{"type", "done"},
                {"fault", ""},
-               {"describe", json::object()},
-               {"result", end_result_to_json({.elapsed_s = 1, .messages_received = 5})}};
+               {"describe", to_json(PathProof{})},
+               {"result", to_json(RankResult{.elapsed_s = 1, .messages_received = 5})}};
 
  private:
   void serve() try {

@@ -14,8 +14,12 @@ Case on(Path path, MemoryKind memory = MemoryKind::host) {
   return c;
 }
 
+std::shared_ptr<Limits> limits(std::uint64_t bytes, std::uint32_t queue_pairs) {
+  return std::make_shared<Limits>(bytes, queue_pairs);
+}
+
 TEST(Budget, CasesOpenAtTheSameTimeShareThePayload) {
-  Budget budget(100, 8);
+  Budget budget(limits(100, 8));
   const auto tcp = budget.reserve(on(Path::tcp), 80);
   const auto rdma = budget.reserve(on(Path::rdma), 60);
   EXPECT_EQ(budget.used().payload_bytes, 80);
@@ -23,7 +27,7 @@ TEST(Budget, CasesOpenAtTheSameTimeShareThePayload) {
 }
 
 TEST(Budget, ALargerCaseCostsNewBuffersBesideThoseInUse) {
-  Budget budget(100, 8);
+  Budget budget(limits(100, 8));
   auto small = budget.reserve(on(Path::tcp), 40);
   EXPECT_THROW(budget.reserve(on(Path::tcp), 61), Unavailable);
   const auto large = budget.reserve(on(Path::tcp), 60);
@@ -33,7 +37,7 @@ TEST(Budget, ALargerCaseCostsNewBuffersBesideThoseInUse) {
 }
 
 TEST(Budget, AnotherKindOfMemoryCostsNewBuffersAndBaselinesAreOnTheHost) {
-  Budget budget(100, 8);
+  Budget budget(limits(100, 8));
   const auto gpu = budget.reserve(on(Path::gdr, MemoryKind::cuda), 50);
   EXPECT_THROW(budget.reserve(on(Path::tcp, MemoryKind::cuda_vmm), 51), Unavailable);
   const auto baseline = budget.reserve(on(Path::tcp_wire, MemoryKind::cuda), 30);
@@ -43,7 +47,7 @@ TEST(Budget, AnotherKindOfMemoryCostsNewBuffersAndBaselinesAreOnTheHost) {
 }
 
 TEST(Budget, BuffersWithoutAnOpenCaseMakeRoom) {
-  Budget budget(100, 8);
+  Budget budget(limits(100, 8));
   budget.reserve(on(Path::tcp), 60);
   EXPECT_EQ(budget.used().payload_bytes, 60);  // kept for the next case
   const auto larger = budget.reserve(on(Path::tcp), 100);
@@ -51,7 +55,7 @@ TEST(Budget, BuffersWithoutAnOpenCaseMakeRoom) {
 }
 
 TEST(Budget, BounceMemoryCountsForEveryOpenCaseUntilItCloses) {
-  Budget budget(100, 8);
+  Budget budget(limits(100, 8));
   auto first = budget.reserve(on(Path::tcp), 40, 25);
   const auto second = budget.reserve(on(Path::rdma), 40, 25);
   EXPECT_EQ(budget.used().payload_bytes, 40);
@@ -64,14 +68,14 @@ TEST(Budget, BounceMemoryCountsForEveryOpenCaseUntilItCloses) {
 }
 
 TEST(Budget, BuffersWithoutAnOpenCaseMakeRoomForBounceMemory) {
-  Budget budget(100, 8);
+  Budget budget(limits(100, 8));
   budget.reserve(on(Path::tcp), 90);
   const auto staged = budget.reserve(on(Path::tcp), 10, 90);
   EXPECT_EQ(budget.used().bytes(), 100);
 }
 
 TEST(Budget, QueuePairsAreGivenBack) {
-  Budget budget(100, 2);
+  Budget budget(limits(100, 2));
   auto first = budget.reserve(on(Path::tcp), 1);
   auto second = budget.reserve(on(Path::tcp), 1);
   EXPECT_THROW(budget.reserve(on(Path::tcp), 1), Unavailable);
@@ -80,7 +84,7 @@ TEST(Budget, QueuePairsAreGivenBack) {
 }
 
 TEST(Budget, TheLargestNumbersDoNotWrapAround) {
-  Budget budget(100, 8);
+  Budget budget(limits(100, 8));
   const auto some = budget.reserve(on(Path::tcp), 50);
   EXPECT_THROW(budget.reserve(on(Path::rdma), ~std::uint64_t{0}), Unavailable);
   Case many = on(Path::tcp);
@@ -95,19 +99,42 @@ TEST(Budget, WhatARunnerReallyTookCountsAgainstTheLimit) {
     budget.payload().outgoing = std::make_shared<Buffer>(BufferOptions{.length = bytes});
     budget.payload().incoming = std::make_shared<Buffer>(BufferOptions{.length = bytes});
   };
-  Budget enough(8192, 8);
+  Budget enough(limits(8192, 8));
   const auto hold = enough.reserve(c, 4096);
   take(enough, 4096);
   EXPECT_NO_THROW(enough.settle());
   EXPECT_EQ(enough.used().payload_bytes, 8192);
 
-  Budget tight(8191, 8);
+  Budget tight(limits(8191, 8));
   auto other = tight.reserve(c, 4096);
   take(tight, 4096);
   EXPECT_THROW(tight.settle(), Unavailable);
   EXPECT_FALSE(tight.payload().outgoing);
   other.reset();
   EXPECT_EQ(tight.used().payload_bytes, 0);
+}
+
+TEST(Budget, SessionsOfOneVisitShareItsLimitsAndNotTheirPayload) {
+  const auto shared = limits(100, 8);
+  Budget first(shared), second(shared);
+  const auto one = first.reserve(on(Path::tcp), 60);
+  EXPECT_THROW(second.reserve(on(Path::tcp), 60), Unavailable);
+  auto two = second.reserve(on(Path::tcp), 40, 0, 7);
+  EXPECT_EQ(first.used().payload_bytes, 100);
+  EXPECT_THROW(first.reserve(on(Path::tcp), 60), Unavailable) << "eight queue pairs are in use";
+  two.reset();
+  EXPECT_NO_THROW(first.reserve(on(Path::tcp), 60));
+}
+
+TEST(Budget, ManyRanksTakeQueuePairsForEachOfTheOthers) {
+  Budget budget(limits(100, 8));
+  Case c = on(Path::tcp);
+  c.queue_pairs = 3;
+  EXPECT_THROW(budget.reserve(c, 1, 0, 3), Unavailable);
+  const auto hold = budget.reserve(c, 1, 0, 2);
+  EXPECT_EQ(budget.used().queue_pairs, 6);
+  c.queue_pairs = ~std::uint32_t{0};
+  EXPECT_THROW(budget.reserve(c, 1, 0, ~std::uint32_t{0}), Unavailable);
 }
 
 TEST(Budget, TheDefaultLimitIsPartOfThisMachinesMemory) {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "gdrbench/session.hpp"
-#include "session/key.hpp"
+#include "session/handshake.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -33,10 +33,10 @@ TEST(Key, TheProofDependsOnKeyRoleAndBothNonces) {
 }
 
 TEST(Key, OnlyEqualProofsAreTheSame) {
-  EXPECT_TRUE(same_proof("00ff", "00ff"));
-  EXPECT_FALSE(same_proof("00ff", "00fe"));
-  EXPECT_FALSE(same_proof("00ff", "00f"));
-  EXPECT_FALSE(same_proof("", "00ff"));
+  EXPECT_TRUE(same_secret("00ff", "00ff"));
+  EXPECT_FALSE(same_secret("00ff", "00fe"));
+  EXPECT_FALSE(same_secret("00ff", "00f"));
+  EXPECT_FALSE(same_secret("", "00ff"));
 }
 
 TEST(Key, ANonceHas32HexadecimalDigits) {

@@ -62,7 +62,7 @@ TEST(Runner, takes_data_of_another_run_for_wrong) {
   EXPECT_NE(ends.faults(), "");
 }
 
-TEST(Runner, ends_early_when_the_other_end_speaks) {
+TEST(Runner, ends_early_when_a_control_message_comes) {
   const Case c{.suite = Suite::latency, .path = Path::tcp_wire};
   Payload payload;
   const auto alone = make_runner(c, Role::initiator, payload);
@@ -70,13 +70,13 @@ TEST(Runner, ends_early_when_the_other_end_speaks) {
   std::vector<wire::Socket> sockets;
   sockets.push_back(wire::connect_tcp({"127.0.0.1", listener.port()}, after(5s)));
   const wire::Socket silent = listener.accept(after(5s));
-  alone->connect(alone->offer(), std::move(sockets));
+  alone->connect(link_to(1, alone->offer(), std::move(sockets)));
   alone->prepare({.iterations = 1, .warmup = 0, .seed = 1});
   int control[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, control), 0);
   ASSERT_EQ(write(control[1], "e", 1), 1);
   Watch watch(control[0], 10s);
-  EXPECT_THROW(alone->run(watch), PeerSpoke);
+  EXPECT_THROW(alone->run(watch), EndedEarly);
   for (const int fd : control) close(fd);
 }
 

@@ -13,7 +13,9 @@ std::string fault_of_offer(const Case& c, const nlohmann::json& offer) {
   Payload payload;
   const auto runner = make_runner(c, Role::responder, payload);
   try {
-    runner->connect(offer, {});
+    std::vector<RankLink> ranks(2);
+    ranks[0].offer = offer;
+    runner->connect(ranks);
     return "";
   } catch (const PeerLost& fault) {
     return fault.what();

@@ -2,8 +2,8 @@
 #include <sys/resource.h>
 
 #include "fake_session.hpp"
-#include "session/case_json.hpp"
-#include "session/peer_json.hpp"
+#include "session/data_connections.hpp"
+#include "session/replies.hpp"
 
 namespace gdrbench::session::fake {
 namespace {
@@ -13,19 +13,13 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 using HandshakeTest = ServerTest;
-using StrangerTest = ServerTest;
+using PendingConnectionTest = ServerTest;
 using BrokenServerTest = ServerTest;
 using ::testing::StartsWith;
 
-ServeOptions with_key(const std::string& key) {
-  ServeOptions options;
-  options.key = key;
-  return options;
-}
-
 TEST_F(HandshakeTest, EqualKeysLeadToAWelcomeWithTheServersDescription) {
   Server server(with_key("sesame"));
-  EXPECT_EQ(client(server, "sesame")->peer().at("host"), "fake");
+  EXPECT_EQ(client(server, "sesame")->remote().host, "fake");
   EXPECT_TRUE(server.logs("connected (gdrbench 0.1.0)"));
   EXPECT_TRUE(server.logs(" left"));
 }
@@ -130,8 +124,8 @@ TEST_F(BrokenServerTest, ADescriptionThatLacksWhatIsReliedOnIsALostPeer) {
     {"op": "replace", "path": "/end", "value": "x"},
     {"op": "replace", "path": "/end", "value": null},
     {"op": "replace", "path": "/end/host", "value": 5},
-    {"op": "remove", "path": "/end/gpu"},
-    {"op": "replace", "path": "/end/gpu/unavailable", "value": null},
+    {"op": "remove", "path": "/end/cuda"},
+    {"op": "replace", "path": "/end/cuda/unavailable", "value": null},
     {"op": "remove", "path": "/end/rdma"},
     {"op": "remove", "path": "/end/rdma/unavailable"},
     {"op": "replace", "path": "/end/rdma/devices", "value": {}},
@@ -146,16 +140,16 @@ TEST_F(BrokenServerTest, ADescriptionThatLacksWhatIsReliedOnIsALostPeer) {
     BrokenServer server;
     server.welcome = server.welcome.patch(json::array({patch}));
     EXPECT_THAT(thrown<PeerLost>([&] { Client(server.options(), harness(behaviour, alive)); }),
-                AllOf(StartsWith("responder 127.0.0.1:"), HasSubstr(": broke the protocol: ")))
+                AllOf(StartsWith("server 127.0.0.1:"), HasSubstr(": protocol violation: ")))
         << patch;
   }
 }
 
 TEST_F(BrokenServerTest, ADescriptionCannotSteerTheTerminal) {
   BrokenServer server;
-  server.welcome["end"]["gpu"]["unavailable"] = "\x1b[2J";
+  server.welcome["end"]["cuda"]["unavailable"] = "\x1b[2J";
   const Client here(server.options(), harness(behaviour, alive));
-  EXPECT_EQ(here.peer().at("gpu").at("unavailable"), "\\x1b[2J");
+  EXPECT_EQ(here.remote().cuda.unavailable, "\\x1b[2J");
 }
 
 // Of a verbs path, which needs no data connections.
@@ -172,7 +166,7 @@ TEST_F(BrokenServerTest, AnOfferThatMakesNoSenseIsALostPeer) {
     server.opened["offer"] = offer;
     const auto here = std::make_shared<Client>(server.options(), harness(behaviour, alive));
     EXPECT_THAT(thrown<PeerLost>([&] { open_case(here, broken_case(), broken_case()); }),
-                AllOf(HasSubstr(": broke the protocol: "), HasSubstr("offer"), Not(HasSubstr("json"))));
+                AllOf(HasSubstr(": protocol violation: "), HasSubstr("offer"), Not(HasSubstr("json"))));
   }
 }
 
@@ -191,7 +185,7 @@ TEST_F(BrokenServerTest, FiguresThatCannotBeAreALostPeer) {
     server.done = server.done.patch(json::array({patch}));
     const auto here = std::make_shared<Client>(server.options(), harness(behaviour, alive));
     const auto open = open_case(here, broken_case(), broken_case());
-    EXPECT_THAT(thrown<PeerLost>([&] { open->run({.iterations = 5}); }), HasSubstr(": broke the protocol: "))
+    EXPECT_THAT(thrown<PeerLost>([&] { open->run({.iterations = 5}); }), HasSubstr(": protocol violation: "))
         << patch;
   }
   BrokenServer honest;
@@ -201,10 +195,10 @@ TEST_F(BrokenServerTest, FiguresThatCannotBeAreALostPeer) {
 
 TEST_F(BrokenServerTest, TheMessagesOfEachDirectionAreCompared) {
   Case c = broken_case();
-  const json done = {{"result", end_result_to_json({.messages_sent = 4, .messages_received = 5})}};
+  const json done = {{"result", to_json(RankResult{.messages_sent = 4, .messages_received = 5})}};
   const auto messages_of = [&](Direction direction, std::uint64_t iterations) {
     c.direction = direction;
-    return result_of(done, c, {.iterations = iterations}, "responder").messages_sent;
+    return result_of(done, c, {.iterations = iterations}, 1, "responder").messages_sent;
   };
   EXPECT_NO_THROW(messages_of(Direction::forward, 5));
   EXPECT_NO_THROW(messages_of(Direction::reverse, 4));
@@ -216,7 +210,7 @@ TEST_F(BrokenServerTest, TheMessagesOfEachDirectionAreCompared) {
   EXPECT_NO_THROW(messages_of(Direction::both, 7));  // its target sees no messages
 }
 
-TEST_F(StrangerTest, AnHttpRequestIsShownInTheLogAndClosedAtOnce) {
+TEST_F(PendingConnectionTest, AnHttpRequestIsShownInTheLogAndClosedAtOnce) {
   Server server;
   wire::Socket socket = raw(server);
   const std::string request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -226,7 +220,7 @@ TEST_F(StrangerTest, AnHttpRequestIsShownInTheLogAndClosedAtOnce) {
   EXPECT_NO_THROW(client(server));
 }
 
-TEST_F(StrangerTest, AClaimOfFourGibibytesIsRefusedAtOnce) {
+TEST_F(PendingConnectionTest, AClaimOfFourGibibytesIsRefusedAtOnce) {
   Server server;
   wire::Socket socket = raw(server);
   const std::string claim = "\xff\xff\xff\xff{\"gdrbench\"";
@@ -236,17 +230,17 @@ TEST_F(StrangerTest, AClaimOfFourGibibytesIsRefusedAtOnce) {
   EXPECT_NO_THROW(client(server));
 }
 
-TEST_F(StrangerTest, AClaimOfFiveGibibytesInEightBytesIsRefusedAtOnce) {
+TEST_F(PendingConnectionTest, AClaimOfFiveGibibytesInEightBytesIsRefusedAtOnce) {
   Server server;
   wire::Socket socket = raw(server);
   const std::string claim("\0\0\0\x01\x40\0\0\0", 8);  // as a 64-bit length; as ours: 1 byte, then '@'
   socket.send_all(std::as_bytes(std::span(claim)), after(1s), "test");
   EXPECT_TRUE(closed_within(socket, 2s));
-  EXPECT_TRUE(server.logs("no gdrbench message"));
+  EXPECT_TRUE(server.logs("not a gdrbench message"));
   EXPECT_NO_THROW(client(server));
 }
 
-TEST_F(StrangerTest, ASilentStrangerDoesNotHoldUpAClient) {
+TEST_F(PendingConnectionTest, ASilentOneDoesNotHoldUpAClient) {
   Server server;
   wire::Socket silent = raw(server);
   const auto begin = std::chrono::steady_clock::now();
@@ -255,7 +249,7 @@ TEST_F(StrangerTest, ASilentStrangerDoesNotHoldUpAClient) {
   EXPECT_TRUE(closed_within(silent, 7s));
 }
 
-TEST_F(StrangerTest, AStrangerWhoTricklesBytesIsClosedAtTheHandshakeLimit) {
+TEST_F(PendingConnectionTest, OneThatTricklesBytesIsClosedAtTheHandshakeLimit) {
   Server server;
   wire::Socket slow = raw(server);
   const auto begin = std::chrono::steady_clock::now();
@@ -272,22 +266,22 @@ TEST_F(StrangerTest, AStrangerWhoTricklesBytesIsClosedAtTheHandshakeLimit) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 7s);
 }
 
-TEST_F(StrangerTest, MoreThanSixteenStrangersAreClosedAtOnce) {
+TEST_F(PendingConnectionTest, MoreThanSixteenAreClosedAtOnce) {
   Server server;
-  std::vector<wire::Socket> strangers;
-  strangers.reserve(16);
-  for (int i = 0; i < 16; ++i) strangers.push_back(raw(server));
+  std::vector<wire::Socket> pending;
+  pending.reserve(16);
+  for (int i = 0; i < 16; ++i) pending.push_back(raw(server));
   wire::Socket one_more = raw(server);
   EXPECT_TRUE(closed_within(one_more, 2s));
   EXPECT_TRUE(server.logs("16 others are in their handshake"));
 }
 
-TEST_F(StrangerTest, ADataConnectionWithAWrongTokenIsRefused) {
+TEST_F(PendingConnectionTest, ADataConnectionWithAWrongTokenIsRefused) {
   Server server;
   const auto session = client(server);
   const auto open = open_case(session, {}, {});
   EXPECT_THAT(thrown<Error>([&] {
-                open_lane({"127.0.0.1", server.port()}, "0123456789abcdef", 0, after(2s));
+                open_data_connection({"127.0.0.1", server.port()}, "0123456789abcdef", 0, after(2s));
               }),
               HasSubstr("no open case has this token"));
   EXPECT_TRUE(server.logs("refused: data connection"));
@@ -310,7 +304,7 @@ class NoDescriptors {
   rlimit before_{};
 };
 
-TEST_F(StrangerTest, AServerOutOfDescriptorsSaysSoOnceAndGoesOn) {
+TEST_F(PendingConnectionTest, AServerOutOfDescriptorsSaysSoOnceAndGoesOn) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer's own checks of virtual calls need a descriptor";
 #endif
@@ -331,7 +325,7 @@ TEST_F(StrangerTest, AServerOutOfDescriptorsSaysSoOnceAndGoesOn) {
   EXPECT_NO_THROW(client(server));
 }
 
-TEST_F(StrangerTest, AStopEndsTheServerAtOnceWhateverIsConnected) {
+TEST_F(PendingConnectionTest, AStopEndsTheServerAtOnceWhateverIsConnected) {
   Server server;
   wire::Socket silent = raw(server);
   const auto served = client(server);

@@ -1,5 +1,5 @@
 #include "fake_session.hpp"
-#include "session/case_json.hpp"
+#include "session/data_connections.hpp"
 
 namespace gdrbench::session::fake {
 namespace {
@@ -15,30 +15,35 @@ using SessionTest = ServerTest;
 struct BareClient {
   explicit BareClient(const Server& server) : address{"127.0.0.1", server.port()} {
     control = wire::connect_tcp(address, after(2s));
-    greet_server(control, "server", "", after(2s));
+    greet_server(control, "server", "", "", after(2s));
     expect_type(hear(), "welcome", "");
   }
   void say(const json& message) { send_message(control, message, after(2s), "test"); }
   json hear() { return receive_message(control, after(5s), "test"); }
   json open(const json& description) {
-    say({{"type", "open"}, {"id", 1}, {"case", description}, {"offer", {{"from", "test"}}}});
+    say({{"type", "open"}, {"id", 1}, {"rank", 1}, {"ranks", 2}, {"case", description}, {"accept", {0}}});
     return hear();
   }
   void start_run() {
-    const json opened = open(case_to_json({}));
-    lane = open_lane(address, text_of(opened, "token"), 0, after(2s));
-    say({{"type", "connect"}, {"id", 1}});
+    const json opened = open(to_json(Case{}));
+    data = open_data_connection(address, opened.at("tokens").at(0), 0, after(2s));
+    say(connect);
     expect_type(hear(), "connected", "");
     say({{"type", "run"}, {"id", 1}, {"iterations", 1000}, {"warmup", 0}, {"seed", 1}});
     expect_type(hear(), "ready", "");
+    say({{"type", "go"}});
   }
 
   wire::Address address;
   wire::Socket control;
-  wire::Socket lane;
+  wire::Socket data;
+  const json connect = {{"type", "connect"},
+                        {"id", 1},
+                        {"offers", {{{"from", "test"}}, {{"from", "responder"}}}},
+                        {"dial", json::array()}};
 };
 
-TEST_F(SessionTest, ARunGivesTheFiguresOfBothEnds) {
+TEST_F(SessionTest, ARunGivesTheFiguresOfAllRanks) {
   Server server;
   Case c;
   c.queue_pairs = 3;
@@ -46,16 +51,19 @@ TEST_F(SessionTest, ARunGivesTheFiguresOfBothEnds) {
   const auto open = open_case(client(server), c, c);
   const RunResult result = open->run({.iterations = 50, .warmup = 0, .seed = 7});
   EXPECT_EQ(result.iterations, 50);
-  EXPECT_EQ(result.samples_us.size(), 50);
+  ASSERT_EQ(result.ranks.size(), 2);
+  EXPECT_EQ(result.ranks[0].samples_ns.size(), 50);
   EXPECT_EQ(result.elapsed_s, 1.5);
-  EXPECT_EQ(result.initiator.user_s, 0.75);
-  EXPECT_EQ(result.responder.user_s, 1.25);
+  EXPECT_EQ(result.ranks[0].cpu.user_s, 0.75);
+  EXPECT_EQ(result.ranks[1].cpu.user_s, 1.25);
   EXPECT_EQ(result.payload_bytes, 2 * 50 * 100);  // a round trip carries the payload both ways
   EXPECT_TRUE(result.verified);
   EXPECT_THAT(result.started, ::testing::MatchesRegex("20..-..-..T..:..:..Z"));
-  EXPECT_EQ(open->describe().at("initiator").at("peer_offer").at("from"), "responder");
-  EXPECT_EQ(open->describe().at("responder").at("peer_offer").at("from"), "initiator");
-  EXPECT_EQ(open->describe().at("responder").at("lanes"), 3);
+  ASSERT_EQ(open->proofs().size(), 2);
+  for (const PathProof& proof : open->proofs()) {
+    EXPECT_EQ(proof.tcp->remote, "initiator, responder") << "every rank gets the offers of all";
+    EXPECT_EQ(proof.tcp->sockets, 3);
+  }
   EXPECT_TRUE(server.logs(case_name(c)));
 }
 
@@ -274,7 +282,7 @@ TEST_F(SessionTest, TheNameOfACaseIsSaidOnceInItsFault) {
 TEST_F(SessionTest, APathThatSteersATerminalIsLoggedEscaped) {
   Server server;
   BareClient bare(server);
-  json description = case_to_json({});
+  json description = to_json(Case{});
   description["path"] = "\x1b[2J\nfake line";
   bare.open(description);
   EXPECT_TRUE(server.logs("\\x1b[2J\\x0afake line"));
@@ -284,11 +292,11 @@ TEST_F(SessionTest, APathThatSteersATerminalIsLoggedEscaped) {
 TEST_F(SessionTest, ABadCaseIsAnsweredWithItsFieldAndTheSessionGoesOn) {
   Server server;
   BareClient bare(server);
-  json description = case_to_json({});
+  json description = to_json(Case{});
   description["depth"] = 0;
   EXPECT_THAT(text_of(bare.open(description), "text"), HasSubstr("case.depth"));
-  EXPECT_EQ(type_of(bare.open(case_to_json({}))), "opened");
-  EXPECT_THAT(text_of(bare.open(case_to_json({})), "text"), HasSubstr("open already"));
+  EXPECT_EQ(type_of(bare.open(to_json(Case{}))), "opened");
+  EXPECT_THAT(text_of(bare.open(to_json(Case{})), "text"), HasSubstr("open already"));
 }
 
 TEST_F(SessionTest, AnUnknownRequestEndsTheSessionAndNotTheServer) {
@@ -302,10 +310,10 @@ TEST_F(SessionTest, AnUnknownRequestEndsTheSessionAndNotTheServer) {
 TEST_F(SessionTest, MissingDataConnectionsFailTheCaseOnly) {
   Server server;
   BareClient bare(server);
-  bare.open(case_to_json({}));
-  bare.say({{"type", "connect"}, {"id", 1}});
+  bare.open(to_json(Case{}));
+  bare.say(bare.connect);
   EXPECT_THAT(text_of(receive_message(bare.control, after(8s), "test"), "text"), HasSubstr("0 of 1"));
-  EXPECT_EQ(type_of(bare.open(case_to_json({}))), "opened");
+  EXPECT_EQ(type_of(bare.open(to_json(Case{}))), "opened");
 }
 
 }  // namespace

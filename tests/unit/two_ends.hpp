@@ -18,6 +18,14 @@ using namespace std::chrono_literals;
 
 using MakeRunner = std::unique_ptr<Runner> (*)(const Case&, Role, Payload&);
 
+/// What connect() gets where the other rank is this one.
+inline std::vector<RankLink> link_to(std::size_t rank, nlohmann::json offer,
+                                     std::vector<wire::Socket> sockets = {}) {
+  std::vector<RankLink> links(2);
+  links[rank] = {std::move(offer), std::move(sockets)};
+  return links;
+}
+
 /// Both ends of a case in this process, each in a thread of its own, joined by real sockets.
 class TwoEnds {
  public:
@@ -30,8 +38,8 @@ class TwoEnds {
       ours.push_back(wire::connect_tcp({"127.0.0.1", listener.port()}, after(5s)));
       theirs.push_back(listener.accept(after(5s)));
     }
-    initiator_->connect(responder_->offer(), std::move(ours));
-    responder_->connect(initiator_->offer(), std::move(theirs));
+    initiator_->connect(link_to(1, responder_->offer(), std::move(ours)));
+    responder_->connect(link_to(0, initiator_->offer(), std::move(theirs)));
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, control_), 0);
   }
   ~TwoEnds() {

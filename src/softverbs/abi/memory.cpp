@@ -30,7 +30,7 @@ GDRBENCH_VERB int ibv_dealloc_pd(ibv_pd* pd) {
 
 namespace {
 
-constexpr int writes_by_peers = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr int remote_writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 /// Flags of the verbs interface for features that are not offered.
 constexpr int not_offered =
     IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB;
@@ -40,7 +40,7 @@ int checked_access(unsigned requested) {
   const int access = static_cast<int>(requested) & ~(optional_access & ~known_access);
   refuse_if((access & ~known_access & ~not_offered) != 0, EINVAL);
   refuse_if((access & not_offered) != 0, EOPNOTSUPP);
-  refuse_if((access & writes_by_peers) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0, EINVAL);
+  refuse_if((access & remote_writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0, EINVAL);
   return access;
 }
 

@@ -54,8 +54,8 @@ std::unique_ptr<Link> establish(DialAttempt& attempt, EventLoop& loop, const Rep
   parts.rings = attempt.rings ? std::move(attempt.rings) : RingPair::make_private();
   parts.shares_rings = reply.shares_rings != 0 && parts.rings->descriptor() >= 0;
   parts.rings->close_descriptor();
-  parts.peer_can_pull = reply.can_pull != 0;
-  if (attempt.hello.locality.pid != 0 && is_near(reply.locality)) parts.peer = reach(reply.locality, false);
+  parts.remote_can_pull = reply.can_pull != 0;
+  if (attempt.hello.locality.pid != 0 && is_near(reply.locality)) parts.remote = reach(reply.locality, false);
   return std::make_unique<Link>(loop, std::move(parts));
 }
 
@@ -154,7 +154,7 @@ struct Dialer::Impl {
                                 MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
-      // A peer that refuses at once closes before it has our Hello: its answer is there to be read.
+      // A remote that refuses at once closes before it has our Hello: its answer is there to be read.
       if (sent < 0) break;
       attempt.sent += std::size_t(sent);
     }

@@ -44,7 +44,7 @@ class EventLoop {
   void after_fork_in_parent() { lock_.unlock(); }
   void after_fork_in_child();
 
-  /// The doorbell's descriptor in this process: a peer opens /proc/PID/fd/NUMBER for writing and writes a
+  /// The doorbell's descriptor in this process: a remote opens /proc/PID/fd/NUMBER for writing and writes a
   /// byte.
   int doorbell() const { return doorbell_read_.get(); }
 

@@ -3,8 +3,8 @@
 namespace gdrbench::softverbs {
 namespace {
 
-constexpr std::uint8_t known_flags =
-    frame_has_immediate | frame_solicited | frame_by_reference | frame_requester_pulls | frame_patient;
+constexpr std::uint8_t known_flags = frame_has_immediate | frame_solicited | frame_by_reference |
+                                     frame_requester_pulls | frame_waits_for_receive;
 
 bool is_known(FrameType type) {
   return type >= FrameType::send && type <= FrameType::atomic_result;

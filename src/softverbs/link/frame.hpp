@@ -4,7 +4,7 @@
 #include <cstdint>
 
 /// What two software NICs say to each other: frames of a 64-byte header and a payload, in the byte order of
-/// both ends (the handshake refuses a peer of another). A connection carries the requests of one queue pair
+/// both ends (the handshake refuses a remote of another). A connection carries the requests of one queue pair
 /// in one direction and the answers to them in the other.
 namespace gdrbench::softverbs {
 
@@ -28,9 +28,9 @@ enum class FrameType : std::uint8_t {
 enum FrameFlag : std::uint8_t {
   frame_has_immediate = 1,
   frame_solicited = 2,
-  frame_by_reference = 4,     ///< the payload is a list of Segment, in the sender's memory
-  frame_requester_pulls = 8,  ///< read: the requester can fetch from the responder's memory
-  frame_patient = 16          ///< the requester waits for a receive without end and needs no `rnr`
+  frame_by_reference = 4,       ///< the payload is a list of Segment, in the sender's memory
+  frame_requester_pulls = 8,    ///< read: the requester can fetch from the responder's memory
+  frame_waits_for_receive = 16  ///< the requester waits for a receive without end and needs no `rnr`
 };
 
 /// Which fields mean something depends on the type; the others are zero.

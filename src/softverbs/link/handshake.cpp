@@ -40,15 +40,15 @@ const char* to_string(Refusal refusal) {
     case Refusal::none:
       return "not refused";
     case Refusal::malformed:
-      return "the peer does not speak this version of softverbs";
+      return "the remote does not speak this version of softverbs";
     case Refusal::no_queue_pair:
-      return "the peer has no queue pair of that number";
+      return "the remote has no queue pair of that number";
     case Refusal::not_expected:
-      return "the peer's queue pair expects another GID, QPN or PSN, or is connected already";
+      return "the remote's queue pair expects another GID, QPN or PSN, or is connected already";
     case Refusal::not_ready:
-      return "the peer's queue pair did not become ready to receive in time";
+      return "the remote's queue pair did not become ready to receive in time";
     case Refusal::busy:
-      return "too many connections wait at the peer";
+      return "too many connections wait at the remote";
   }
   return "refused for a reason that this version does not know";
 }
@@ -152,28 +152,28 @@ bool send_reply(const Descriptor& socket, const Reply& reply) {
 
 }  // namespace
 
-std::unique_ptr<Link> Caller::accept() try {
+std::unique_ptr<Link> ConnectionRequest::accept() try {
   if (has_hung_up(socket_)) return nullptr;
   Link::Parts parts;
   Reply reply;
   const Locality& theirs = hello_.locality;
   if (shared_memory_allowed() && is_near(theirs)) {
     parts.rings = RingPair::map(open_descriptor(theirs.pid, theirs.rings, S_IFREG), theirs.cookie);
-    parts.peer = reach(theirs, parts.rings != nullptr);
+    parts.remote = reach(theirs, parts.rings != nullptr);
     reply.locality = our_locality(loop_->doorbell(), -1);
   }
   parts.shares_rings = parts.rings != nullptr;
   if (!parts.shares_rings) parts.rings = RingPair::make_private();
   reply.shares_rings = parts.shares_rings;
-  reply.can_pull = parts.peer.readable;
+  reply.can_pull = parts.remote.readable;
   if (!send_reply(socket_, reply)) return nullptr;
   parts.socket = std::move(socket_);
   return std::make_unique<Link>(*loop_, std::move(parts));
 } catch (const std::exception&) {
-  return nullptr;  // what is lacking here (descriptors, memory) is the peer's broken connection
+  return nullptr;  // what is lacking here (descriptors, memory) is the remote's broken connection
 }
 
-void Caller::refuse(Refusal reason) {
+void ConnectionRequest::refuse(Refusal reason) {
   Reply reply;
   reply.refusal = reason;
   send_reply(socket_, reply);

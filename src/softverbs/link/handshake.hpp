@@ -69,7 +69,7 @@ bool well_formed(const Reply& reply);
 bool shared_memory_allowed();
 
 /// A port of the range that queue-pair numbers are made of: the QPN's upper bits name the port that its
-/// process listens on, so a peer that knows GID and QPN knows where to connect, and the port number is
+/// process listens on, so a remote that knows GID and QPN knows where to connect, and the port number is
 /// claimed once a host (a network namespace) without any daemon. QPN = slot × 4096 + index.
 constexpr std::uint32_t queue_pair_index_bits = 12;
 constexpr std::uint32_t slots = 1U << 12;
@@ -94,15 +94,15 @@ struct ListeningSlot {
 /// Throws std::system_error when the whole range is taken.
 ListeningSlot claim_slot();
 
-/// A peer that asks to be connected and waits for the answer.
-class Caller {
+/// A remote that asks to be connected and waits for the answer.
+class ConnectionRequest {
  public:
-  Caller(EventLoop& loop, Descriptor socket, const Hello& hello)
+  ConnectionRequest(EventLoop& loop, Descriptor socket, const Hello& hello)
       : loop_(&loop), socket_(std::move(socket)), hello_(hello) {}
-  Caller(Caller&&) noexcept = default;
-  Caller& operator=(Caller&&) noexcept = default;
-  /// Unanswered: the peer sees the connection close.
-  ~Caller() = default;
+  ConnectionRequest(ConnectionRequest&&) noexcept = default;
+  ConnectionRequest& operator=(ConnectionRequest&&) noexcept = default;
+  /// Unanswered: the remote sees the connection close.
+  ~ConnectionRequest() = default;
 
   const Hello& hello() const { return hello_; }
   /// The established link; null when the caller has hung up or a descriptor is lacking.
@@ -119,7 +119,7 @@ class Caller {
 /// on those that are well formed; refuses and closes the others.
 class Listener {
  public:
-  Listener(EventLoop& loop, Descriptor socket, std::function<void(Caller)> on_caller);
+  Listener(EventLoop& loop, Descriptor socket, std::function<void(ConnectionRequest)> on_connection_request);
   ~Listener();
   /// Ends what has waited too long; call now and then on the loop's thread.
   void expire(Clock::time_point now);
@@ -131,7 +131,7 @@ class Listener {
 
 struct DialResult {
   std::unique_ptr<Link> link;       ///< null: see the rest
-  Refusal refusal = Refusal::none;  ///< the peer's answer
+  Refusal refusal = Refusal::none;  ///< the remote's answer
   std::string error;                ///< a socket error, in words with its name
 };
 

@@ -33,11 +33,11 @@ bool would_block(int error) {
 const char* why_lost(int error) {
   switch (error) {
     case ECONNRESET:
-      return "the peer reset the connection (ECONNRESET)";
+      return "the remote reset the connection (ECONNRESET)";
     case EPIPE:
-      return "the peer closed the connection (EPIPE)";
+      return "the remote closed the connection (EPIPE)";
     case ETIMEDOUT:
-      return "the peer's host does not answer (ETIMEDOUT)";
+      return "the remote's host does not answer (ETIMEDOUT)";
     default: {
       const char* const name = strerrorname_np(error);
       return name == nullptr ? "the connection is lost" : name;
@@ -51,9 +51,9 @@ Link::Link(EventLoop& loop, Parts parts)
     : loop_(loop),
       socket_(std::move(parts.socket)),
       rings_(std::move(parts.rings)),
-      peer_(std::move(parts.peer)),
+      remote_(std::move(parts.remote)),
       shares_rings_(parts.shares_rings),
-      peer_can_pull_(parts.peer_can_pull),
+      remote_can_pull_(parts.remote_can_pull),
       out_(rings_->outgoing()),
       in_(rings_->incoming()),
       unsent_(rings_->outgoing()),
@@ -90,7 +90,7 @@ bool Link::fits(std::size_t payload_bytes) {
   const std::size_t bytes = frame_bytes(payload_bytes);
   if (out_.fits(bytes)) return true;
   if (out_.corrupt()) {
-    fail("the peer left an impossible position in the ring");
+    fail("the remote left an impossible position in the ring");
   } else if (!shares_rings_) {
     write_socket();
     return !broken() && out_.fits(bytes);
@@ -109,11 +109,11 @@ RingSpans Link::add(const FrameHeader& header) {
 }
 
 void Link::flush() {
-  const bool peer_sleeps = out_.publish();
+  const bool remote_sleeps = out_.publish();
   if (!shares_rings_) {
     write_socket();
-  } else if (peer_sleeps) {
-    ring_peer();
+  } else if (remote_sleeps) {
+    ring_doorbell();
   }
 }
 
@@ -121,10 +121,10 @@ bool Link::all_sent() {
   return shares_rings_ || unsent_.available(1) == 0;
 }
 
-void Link::ring_peer() {
-  // Neither can fail in a way that matters: a full doorbell wakes, and of a dead peer the socket tells.
-  [[maybe_unused]] const ssize_t sent = peer_.doorbell
-                                            ? write(peer_.doorbell.get(), "", 1)
+void Link::ring_doorbell() {
+  // Neither can fail in a way that matters: a full doorbell wakes, and of a dead remote the socket tells.
+  [[maybe_unused]] const ssize_t sent = remote_.doorbell
+                                            ? write(remote_.doorbell.get(), "", 1)
                                             : send(socket_.get(), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -149,7 +149,7 @@ void Link::write_socket() {
 
 const FrameHeader* Link::next() {
   if (header_valid_) {
-    // A frame may be kept for long: the end of its peer must show all the same.
+    // A frame may be kept for long: the end of its remote must show all the same.
     if (socket_ready_->load(std::memory_order_relaxed) &&
         socket_ready_->exchange(false, std::memory_order_acquire)) {
       if (shares_rings_) watch_socket();
@@ -160,7 +160,7 @@ const FrameHeader* Link::next() {
   }
   if (input_refused_) return nullptr;
   if (shares_rings_) {
-    // First the socket, then the ring: what a peer wrote before it went away is there when its end is seen.
+    // First the socket, then the ring: what a remote wrote before it went away is there when its end is seen.
     if (socket_ready_->load(std::memory_order_relaxed)) watch_socket();
     return take_header() ? &header_ : nullptr;
   }
@@ -174,7 +174,7 @@ const FrameHeader* Link::next() {
 bool Link::take_header() {
   std::size_t available = in_.available(sizeof header_);
   if (in_.corrupt() || (shares_rings_ && available % frame_alignment != 0)) {
-    refuse_input("the peer left an impossible position in the ring");
+    refuse_input("the remote left an impossible position in the ring");
     return false;
   }
   if (available < sizeof header_) return false;
@@ -186,7 +186,7 @@ bool Link::take_header() {
   const std::size_t bytes = frame_bytes(header_.payload_bytes);
   if (available < bytes) available = in_.available(bytes);
   header_valid_ = available >= bytes;
-  if (!header_valid_ && shares_rings_) refuse_input("the peer published a part of a frame");
+  if (!header_valid_ && shares_rings_) refuse_input("the remote published a part of a frame");
   return header_valid_;
 }
 
@@ -200,7 +200,7 @@ void Link::consume() {
 }
 
 void Link::release() {
-  if (in_.release() && shares_rings_) ring_peer();
+  if (in_.release() && shares_rings_) ring_doorbell();
 }
 
 bool Link::arm(bool stalled) {
@@ -233,7 +233,7 @@ void Link::watch_socket() {
     if (got > 0 || (got < 0 && errno == EINTR)) continue;
     if (got < 0 && would_block(errno)) return;
     input_ended_ = true;
-    fail(got == 0 ? "the peer closed the connection" : why_lost(errno));
+    fail(got == 0 ? "the remote closed the connection" : why_lost(errno));
   }
   if (!input_ended_) socket_ready_->store(true, std::memory_order_seq_cst);
 }
@@ -252,13 +252,13 @@ bool Link::read_socket() {
   if (got < 0 && would_block(error)) return false;
   if (got < 0 && error == EINTR) return true;
   input_ended_ = true;
-  fail(got == 0 ? "the peer closed the connection" : why_lost(error));
+  fail(got == 0 ? "the remote closed the connection" : why_lost(error));
   return false;
 }
 
 int Link::pull(std::uint64_t remote_address, void* local, std::size_t length) const {
-  if (!peer_.readable) return EPERM;
-  return copy_from_process(peer_.pid, remote_address, local, length);
+  if (!remote_.readable) return EPERM;
+  return copy_from_process(remote_.pid, remote_address, local, length);
 }
 
 }  // namespace gdrbench::softverbs

@@ -13,22 +13,23 @@
 namespace gdrbench::softverbs {
 
 /// Another process of this host.
-struct PeerProcess {
+struct RemoteProcess {
   int pid = 0;
   Descriptor doorbell;    ///< write end; none where it cannot be opened
   bool readable = false;  ///< process_vm_readv works on it
 };
 
 /// One established connection: frames out and frames in. Over shared rings where both ends can map them, else
-/// over the socket, which otherwise only tells when the peer is gone. Not thread-safe: its owner serialises.
+/// over the socket, which otherwise only tells when the remote is gone. Not thread-safe: its owner
+/// serialises.
 class Link {
  public:
   struct Parts {
     Descriptor socket;
     std::unique_ptr<RingPair> rings;
-    PeerProcess peer;
+    RemoteProcess remote;
     bool shares_rings = false;
-    bool peer_can_pull = false;  ///< the peer can read our memory; only the dialing end learns that
+    bool remote_can_pull = false;  ///< the remote can read our memory; only the dialing end learns that
   };
   /// Throws std::system_error, std::bad_alloc.
   Link(EventLoop& loop, Parts parts);
@@ -41,7 +42,7 @@ class Link {
   bool fits(std::size_t payload_bytes);
   /// Adds a frame (which fits) and returns the place of its payload, header.payload_bytes long.
   RingSpans add(const FrameHeader& header);
-  /// Gives what was added to the peer.
+  /// Gives what was added to the remote.
   void flush();
   /// Whether all of it has left: what has not is lost when the link ends.
   bool all_sent();
@@ -54,32 +55,32 @@ class Link {
   RingSpans payload();
   /// Ends the use of that frame.
   void consume();
-  /// Hands the room of consumed frames back to the peer. Call once after a batch.
+  /// Hands the room of consumed frames back to the remote. Call once after a batch.
   void release();
 
-  /// Asks the peer to wake the engine when a frame comes. True: one came meanwhile, do not sleep.
+  /// Asks the remote to wake the engine when a frame comes. True: one came meanwhile, do not sleep.
   /// `stalled`: the frames that are there cannot be handled yet and do not count.
   bool arm(bool stalled = false);
   void disarm();
 
-  /// The peer is gone or misbehaves. Frames that came before may still be there: it is over when `next` then
-  /// returns null.
+  /// The remote is gone or misbehaves. Frames that came before may still be there: it is over when `next`
+  /// then returns null.
   bool broken() const { return broken_ != nullptr; }
   /// Why, in words; empty while it is not.
   const char* why_broken() const { return broken_ == nullptr ? "" : broken_; }
-  /// Ends the connection, as does destruction; the peer notices.
+  /// Ends the connection, as does destruction; the remote notices.
   void shut(const char* why);
 
-  /// Whether this end can read the peer's memory, and the peer ours.
-  bool can_pull() const { return peer_.readable; }
-  bool peer_can_pull() const { return peer_can_pull_; }
-  /// Copies `length` bytes from the peer's memory to ours, last bytes last. 0, or an errno value.
+  /// Whether this end can read the remote's memory, and the remote ours.
+  bool can_pull() const { return remote_.readable; }
+  bool remote_can_pull() const { return remote_can_pull_; }
+  /// Copies `length` bytes from the remote's memory to ours, last bytes last. 0, or an errno value.
   int pull(std::uint64_t remote_address, void* local, std::size_t length) const;
 
  private:
   void fail(const char* why);
   void refuse_input(const char* why);
-  void ring_peer();
+  void ring_doorbell();
   bool take_header();
   void watch_socket();
   bool read_socket();
@@ -88,8 +89,8 @@ class Link {
   EventLoop& loop_;
   Descriptor socket_;
   std::unique_ptr<RingPair> rings_;
-  PeerProcess peer_;
-  bool shares_rings_, peer_can_pull_;
+  RemoteProcess remote_;
+  bool shares_rings_, remote_can_pull_;
   RingProducer out_;
   RingConsumer in_;
   RingConsumer unsent_;    ///< without shared rings: the other end of `out_`

@@ -35,8 +35,8 @@ bool begins_like_a_hello(const PendingConnection& pending) {
 }  // namespace
 
 struct Listener::Impl {
-  Impl(EventLoop& of, Descriptor listening, std::function<void(Caller)> callback)
-      : loop(of), socket(std::move(listening)), on_caller(std::move(callback)) {
+  Impl(EventLoop& of, Descriptor listening, std::function<void(ConnectionRequest)> callback)
+      : loop(of), socket(std::move(listening)), on_connection_request(std::move(callback)) {
     resume();
   }
 
@@ -99,14 +99,14 @@ struct Listener::Impl {
     drop(number);
     if (!understood) return refuse(std::move(accepted), Refusal::malformed);
     try {
-      on_caller(Caller(loop, std::move(accepted), hello));
+      on_connection_request(ConnectionRequest(loop, std::move(accepted), hello));
     } catch (const std::exception&) {
       // The caller has been closed.
     }
   }
 
   void refuse(Descriptor accepted, Refusal reason) {
-    Caller(loop, std::move(accepted), Hello{}).refuse(reason);
+    ConnectionRequest(loop, std::move(accepted), Hello{}).refuse(reason);
   }
 
   void drop(int number) {
@@ -129,13 +129,14 @@ struct Listener::Impl {
 
   EventLoop& loop;
   Descriptor socket;
-  std::function<void(Caller)> on_caller;
+  std::function<void(ConnectionRequest)> on_connection_request;
   std::unordered_map<int, PendingConnection> pending;
   bool paused = true;
 };
 
-Listener::Listener(EventLoop& loop, Descriptor socket, std::function<void(Caller)> on_caller)
-    : impl_(std::make_unique<Impl>(loop, std::move(socket), std::move(on_caller))) {}
+Listener::Listener(EventLoop& loop, Descriptor socket,
+                   std::function<void(ConnectionRequest)> on_connection_request)
+    : impl_(std::make_unique<Impl>(loop, std::move(socket), std::move(on_connection_request))) {}
 Listener::~Listener() = default;
 
 void Listener::expire(Clock::time_point now) {

@@ -20,7 +20,7 @@
 namespace gdrbench::softverbs {
 namespace {
 
-// The magic in front makes it unlikely that a peer finds the pattern at a known address of some other
+// The magic in front makes it unlikely that a remote finds the pattern at a known address of some other
 // process.
 struct Proof {
   std::array<char, 8> magic = hello_magic;
@@ -76,9 +76,9 @@ Locality our_locality(int doorbell, int rings) {
   return here;
 }
 
-bool is_near(const Locality& peer) {
-  return peer.pid > 0 && peer.pid_namespace != 0 && peer.pid_namespace == pid_namespace() &&
-         peer.boot_id.front() != '\0' && peer.boot_id == boot_id();
+bool is_near(const Locality& remote) {
+  return remote.pid > 0 && remote.pid_namespace != 0 && remote.pid_namespace == pid_namespace() &&
+         remote.boot_id.front() != '\0' && remote.boot_id == boot_id();
 }
 
 Descriptor open_descriptor(int pid, int number, mode_t type) {
@@ -91,16 +91,16 @@ Descriptor open_descriptor(int pid, int number, mode_t type) {
   return Descriptor(open(here.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
 }
 
-PeerProcess reach(const Locality& peer, bool proven) {
-  PeerProcess process;
-  process.pid = peer.pid;
+RemoteProcess reach(const Locality& remote, bool proven) {
+  RemoteProcess process;
+  process.pid = remote.pid;
   Proof found{};
-  const Proof expected{hello_magic, peer.cookie};
+  const Proof expected{hello_magic, remote.cookie};
   process.readable =
-      copy_from_process(peer.pid, peer.cookie_address, &found, sizeof found) == 0 && found == expected;
+      copy_from_process(remote.pid, remote.cookie_address, &found, sizeof found) == 0 && found == expected;
   // Open for reading too, though we never read: without a reader a write raises SIGPIPE, which is the
   // program's.
-  if (process.readable || proven) process.doorbell = open_descriptor(peer.pid, peer.doorbell, S_IFIFO);
+  if (process.readable || proven) process.doorbell = open_descriptor(remote.pid, remote.doorbell, S_IFIFO);
   return process;
 }
 

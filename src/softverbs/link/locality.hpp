@@ -29,7 +29,7 @@ struct Locality {
 Locality our_locality(int doorbell, int rings);
 
 /// Whether the numbers in it (process, descriptors) mean the same here as there.
-bool is_near(const Locality& peer);
+bool is_near(const Locality& remote);
 
 /// Descriptor `number` of that process opened anew for reading and writing; none where that is not allowed,
 /// or where it is not of that type (S_IFREG, S_IFIFO): opening a device can do things.
@@ -37,7 +37,7 @@ Descriptor open_descriptor(int pid, int number, mode_t type);
 
 /// What can be reached of a process that is near. It is believed to be that process when its cookie can be
 /// read, or when it is `proven` otherwise.
-PeerProcess reach(const Locality& peer, bool proven);
+RemoteProcess reach(const Locality& remote, bool proven);
 
 /// Copies `length` bytes from another process's memory to ours, the last 8 last. 0, or an errno value: EFAULT
 /// where the range is not mapped there, ESRCH where the process is gone, EPERM where it is not ours to read.

@@ -53,7 +53,7 @@ class RingProducer {
   void retract(std::size_t bytes) { reserved_ -= bytes; }
   /// Makes all that was reserved visible. True: the consumer sleeps and has to be rung.
   [[nodiscard]] bool publish();
-  /// The consumer's position is impossible: the peer is broken.
+  /// The consumer's position is impossible: the remote is broken.
   bool corrupt() const { return corrupt_; }
 
  private:
@@ -88,14 +88,14 @@ class RingConsumer {
   bool corrupt_ = false;
 };
 
-/// The memory of two rings: shared with the peer, or our own with a socket between them.
+/// The memory of two rings: shared with the remote, or our own with a socket between them.
 class RingPair {
  public:
-  /// Rings that the peer may map: of the dialing end, which works as well when the peer does not. The cookie
-  /// is left in them, so that the peer knows them. Without a descriptor where the system gives no memfd.
-  /// Throws std::bad_alloc.
+  /// Rings that the remote may map: of the dialing end, which works as well when the remote does not. The
+  /// cookie is left in them, so that the remote knows them. Without a descriptor where the system gives no
+  /// memfd. Throws std::bad_alloc.
   static std::unique_ptr<RingPair> offer(std::uint64_t cookie);
-  /// Rings that a peer offers. Null unless the descriptor is a memfd of the right size, sealed so that it
+  /// Rings that a remote offers. Null unless the descriptor is a memfd of the right size, sealed so that it
   /// cannot shrink under us, with that cookie.
   static std::unique_ptr<RingPair> map(const Descriptor& offered, std::uint64_t cookie);
   /// Rings of our own. Throws std::bad_alloc.
@@ -106,7 +106,7 @@ class RingPair {
 
   /// Number of the memfd that is offered; −1: none.
   int descriptor() const { return descriptor_.get(); }
-  /// Once the peer has mapped them, or will not.
+  /// Once the remote has mapped them, or will not.
   void close_descriptor() { descriptor_ = Descriptor(); }
 
   RingMemory& outgoing();

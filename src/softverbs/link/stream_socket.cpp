@@ -62,7 +62,7 @@ void set_stream_options(const Descriptor& socket) {
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 3);   // seconds
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);  // seconds
-  // Long, since it also counts the time in which a peer takes nothing: stopped, or waiting for a receive.
+  // Long, since it also counts the time in which a remote takes nothing: stopped, or waiting for a receive.
   set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
 }
 

@@ -34,7 +34,7 @@ class Descriptor {
 
 /// Not blocking; none, with errno set, where there are no more descriptors.
 Descriptor open_stream_socket();
-/// At once out, and noticed within about a minute when the peer's host is gone.
+/// At once out, and noticed within about a minute when the remote's host is gone.
 void set_stream_options(const Descriptor& socket);
 
 bool bind_to(const Descriptor& socket, const sockaddr_in6& address);

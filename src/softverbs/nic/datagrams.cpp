@@ -15,7 +15,7 @@ namespace gdrbench::softverbs {
 namespace {
 
 constexpr auto retry_after = std::chrono::milliseconds(100);
-constexpr auto patience = std::chrono::seconds(2);
+constexpr auto connect_timeout = std::chrono::seconds(2);
 constexpr int frames_a_pass = 64;
 constexpr std::size_t max_origins = 1024;
 
@@ -41,7 +41,7 @@ Link* Datagrams::link_to(std::uint8_t gid_index, const ibv_gid& to, std::uint32_
   hello.source_gid = source.gid;
   hello.destination_gid = to;
   nic_.engine().dialer().dial(hello, address_of(source.gid, 0, source.interface),
-                              address_of(to, slot, source.interface), Clock::now() + patience,
+                              address_of(to, slot, source.interface), Clock::now() + connect_timeout,
                               [this, key](DialResult result) {
                                 const std::lock_guard guard(out_lock_);
                                 Destination& dialed = destinations_[key];
@@ -52,16 +52,16 @@ Link* Datagrams::link_to(std::uint8_t gid_index, const ibv_gid& to, std::uint32_
   return nullptr;
 }
 
-void Datagrams::on_caller(Caller caller) {
+void Datagrams::on_connection_request(ConnectionRequest request) {
   const std::lock_guard guard(in_lock_);
-  const ibv_gid source = caller.hello().source_gid, destination = caller.hello().destination_gid;
+  const ibv_gid source = request.hello().source_gid, destination = request.hello().destination_gid;
   const auto is_here = [&](const GidEntry& entry) {
     return std::memcmp(entry.gid.raw, destination.raw, sizeof destination.raw) == 0;
   };
   if (std::none_of(nic_.gids().begin(), nic_.gids().end(), is_here))
-    return caller.refuse(Refusal::not_expected);
-  if (origins_.size() >= max_origins) return caller.refuse(Refusal::busy);
-  if (std::unique_ptr<Link> link = caller.accept(); link != nullptr)
+    return request.refuse(Refusal::not_expected);
+  if (origins_.size() >= max_origins) return request.refuse(Refusal::busy);
+  if (std::unique_ptr<Link> link = request.accept(); link != nullptr)
     origins_.push_back({std::move(link), source, destination});
 }
 

@@ -49,7 +49,7 @@ class Datagrams {
   std::size_t receive();
   bool arm();
   void disarm();
-  void on_caller(Caller caller);
+  void on_connection_request(ConnectionRequest request);
 
  private:
   struct Destination {

@@ -18,7 +18,7 @@ using std::chrono::seconds;
 // How long polling threads are left alone: what a message may wait at most when they stop.
 constexpr auto stand_back = milliseconds(1);
 // Half-open connections are looked at this often.
-constexpr auto longest_sleep = seconds(1);
+constexpr auto max_sleep = seconds(1);
 
 }  // namespace
 
@@ -28,8 +28,8 @@ Engine::Engine(Nic& of_nic, ListeningSlot listening)
     : nic_(of_nic),
       slot_(listening.slot),
       dialer_(loop_),
-      listener_(loop_, std::move(listening.socket), [this](Caller caller) { on_caller(std::move(caller)); }) {
-}
+      listener_(loop_, std::move(listening.socket),
+                [this](ConnectionRequest request) { on_connection_request(std::move(request)); }) {}
 
 Engine::~Engine() {
   stop();
@@ -62,7 +62,7 @@ void Engine::run() {
     listener_.expire(now);
     const Pass done = pass();
     const std::size_t polled = polled_.exchange(0, std::memory_order_relaxed);
-    const Clock::time_point wake_at = std::min(done.wake_at, now + longest_sleep);
+    const Clock::time_point wake_at = std::min(done.wake_at, now + max_sleep);
     sleeps_until_ = wake_at;
     if (done.more) {
       loop_.wait(now);
@@ -103,12 +103,13 @@ void Engine::disarm() {
   nic_.queue_pairs().visit_all([](QueuePair& queue_pair) { queue_pair.disarm(); });
 }
 
-void Engine::on_caller(Caller caller) {
-  if (caller.hello().kind == LinkKind::datagrams) return nic_.datagrams().on_caller(std::move(caller));
-  const std::uint32_t qpn = caller.hello().destination_qpn;
-  const bool found =
-      nic_.queue_pairs().visit(qpn, [&](QueuePair& queue_pair) { queue_pair.on_caller(std::move(caller)); });
-  if (!found) caller.refuse(Refusal::no_queue_pair);
+void Engine::on_connection_request(ConnectionRequest request) {
+  if (request.hello().kind == LinkKind::datagrams)
+    return nic_.datagrams().on_connection_request(std::move(request));
+  const std::uint32_t qpn = request.hello().destination_qpn;
+  const bool found = nic_.queue_pairs().visit(
+      qpn, [&](QueuePair& queue_pair) { queue_pair.on_connection_request(std::move(request)); });
+  if (!found) request.refuse(Refusal::no_queue_pair);
 }
 
 }  // namespace gdrbench::softverbs

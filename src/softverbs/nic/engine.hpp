@@ -12,7 +12,7 @@ class Nic;
 
 /// The thread that works when the program does not: it moves every queue pair, accepts and makes connections,
 /// keeps the timers. While threads that poll completion queues do all the work it stands back and only looks
-/// in now and then; when nothing is under way it sleeps until a peer rings.
+/// in now and then; when nothing is under way it sleeps until a remote rings.
 class Engine {
  public:
   /// Claims the process's port. Throws std::system_error, std::invalid_argument.
@@ -54,7 +54,7 @@ class Engine {
   Pass pass();
   bool arm();
   void disarm();
-  void on_caller(Caller caller);
+  void on_connection_request(ConnectionRequest request);
 
   Nic& nic_;
   std::uint32_t slot_;

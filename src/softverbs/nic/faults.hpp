@@ -19,7 +19,7 @@ struct PayloadFault {
   bool corrupt =
       false;          ///< one bit in the middle of the payload changes on the way (of an empty one: nothing)
   bool drop = false;  ///< it is lost; the requester's timeout finds out
-  bool cut = false;   ///< the connection to the peer breaks here
+  bool cut = false;   ///< the connection to the remote breaks here
   std::chrono::microseconds delay{0};
 };
 

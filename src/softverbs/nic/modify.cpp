@@ -158,7 +158,7 @@ int QueuePair::change(const ibv_qp_attr& to, int mask) {
   qp_base.state = next;
   if (next == IBV_QPS_SQD)
     wants_drained_ = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && to.en_sqd_async_notify != 0;
-  if (is_connected() && next == IBV_QPS_RTR) answer_callers();
+  if (is_connected() && next == IBV_QPS_RTR) answer_pending();
   if (is_connected() && next == IBV_QPS_RTS) requester.dial();
   return 0;
 }
@@ -171,7 +171,7 @@ void QueuePair::reset() {
   while (receives.take(dropped)) {
   }
   sends.clear();
-  callers_.clear();
+  pending_.clear();
   attributes = {};
   wants_drained_ = false;
   qp_base.state = IBV_QPS_RESET;

@@ -62,7 +62,8 @@ std::shared_ptr<Nic> Nic::acquire() {
   const std::lock_guard guard(registry().lock);
   std::shared_ptr<Nic> nic = registry().current.lock();
   if (nic == nullptr) {
-    static_cast<void>(shared_memory_allowed());  // throws here, not when a peer is called, if it is misspelt
+    static_cast<void>(
+        shared_memory_allowed());  // throws here, not when a remote is called, if it is misspelt
     nic = std::shared_ptr<Nic>(new Nic);
     registry().current = nic;
   }

@@ -58,7 +58,7 @@ class Engine;
 class QueuePairTable;
 
 /// What the process has one of while it has the device open: memory keys, queue-pair numbers, the thread that
-/// works when the program does not, the port that peers connect to.
+/// works when the program does not, the port that remotes connect to.
 class Nic : public std::enable_shared_from_this<Nic> {
  public:
   /// The process's NIC; made for the first that asks, and ended with the last that holds it. Throws

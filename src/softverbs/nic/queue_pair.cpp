@@ -12,9 +12,9 @@
 namespace gdrbench::softverbs {
 namespace {
 
-// A peer may call before this end has been told of it.
-constexpr auto caller_patience = std::chrono::seconds(10);
-constexpr std::size_t max_waiting_callers = 4;
+// A remote may call before this end has been told of it.
+constexpr auto pending_timeout = std::chrono::seconds(10);
+constexpr std::size_t max_pending = 4;
 
 ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
   switch (opcode) {
@@ -180,7 +180,7 @@ StepResult QueuePair::step() {
   if (is_connected()) {
     responder.step(result);
     requester.step(result);
-    if (!callers_.empty()) expire_callers(result);
+    if (!pending_.empty()) expire_pending(result);
   } else {
     send_datagrams(*this, result);
   }
@@ -251,17 +251,17 @@ Clock::time_point QueuePair::wake_time(const StepResult& result) {
   return result.more ? Clock::time_point::min() : result.wake_at;
 }
 
-// A peer that calls before this queue pair is ready waits until it is.
-void QueuePair::on_caller(Caller caller) {
+// A remote that calls before this queue pair is ready waits until it is.
+void QueuePair::on_connection_request(ConnectionRequest request) {
   const std::lock_guard guard(lock);
-  if (!is_connected() || qp_base.state == IBV_QPS_ERR) return caller.refuse(Refusal::not_expected);
+  if (!is_connected() || qp_base.state == IBV_QPS_ERR) return request.refuse(Refusal::not_expected);
   if (!may_receive()) {
-    if (callers_.size() >= max_waiting_callers) return caller.refuse(Refusal::busy);
-    callers_.push_back({std::move(caller), Clock::now() + caller_patience});
+    if (pending_.size() >= max_pending) return request.refuse(Refusal::busy);
+    pending_.push_back({std::move(request), Clock::now() + pending_timeout});
     return;
   }
-  if (!expects(caller.hello())) return caller.refuse(Refusal::not_expected);
-  if (std::unique_ptr<Link> link = caller.accept(); link != nullptr) responder.connect(std::move(link));
+  if (!expects(request.hello())) return request.refuse(Refusal::not_expected);
+  if (std::unique_ptr<Link> link = request.accept(); link != nullptr) responder.connect(std::move(link));
 }
 
 bool QueuePair::expects(const Hello& hello) const {
@@ -271,12 +271,12 @@ bool QueuePair::expects(const Hello& hello) const {
          same(hello.destination_gid, nic->gids()[route.sgid_index].gid);
 }
 
-void QueuePair::answer_callers() {
-  std::vector<Waiting> waiting = std::exchange(callers_, {});
+void QueuePair::answer_pending() {
+  std::vector<Waiting> waiting = std::exchange(pending_, {});
   for (Waiting& one : waiting) {
-    if (!expects(one.caller.hello())) {
-      one.caller.refuse(Refusal::not_expected);
-    } else if (std::unique_ptr<Link> link = one.caller.accept(); link != nullptr) {
+    if (!expects(one.request.hello())) {
+      one.request.refuse(Refusal::not_expected);
+    } else if (std::unique_ptr<Link> link = one.request.accept(); link != nullptr) {
       responder.connect(std::move(link));
       // The engine may be asleep, and has not armed it.
       nic->engine().wake();
@@ -284,12 +284,12 @@ void QueuePair::answer_callers() {
   }
 }
 
-void QueuePair::expire_callers(StepResult& result) {
+void QueuePair::expire_pending(StepResult& result) {
   const Clock::time_point now = Clock::now();
-  std::erase_if(callers_, [&](Waiting& one) {
+  std::erase_if(pending_, [&](Waiting& one) {
     result.wake_at = std::min(result.wake_at, one.until);
     if (one.until > now) return false;
-    one.caller.refuse(Refusal::not_ready);
+    one.request.refuse(Refusal::not_ready);
     return true;
   });
 }

@@ -59,11 +59,11 @@ class QueuePair : public ibv_qp_ex, public Progressing {
   void progress() override;
   /// By the engine.
   StepResult run();
-  /// Asks peers to wake the engine. True: something came meanwhile.
+  /// Asks remotes to wake the engine. True: something came meanwhile.
   bool arm();
   void disarm();
-  /// A peer's requester wants to be connected to this responder.
-  void on_caller(Caller caller);
+  /// A remote's requester wants to be connected to this responder.
+  void on_connection_request(ConnectionRequest request);
   /// A datagram for this queue pair, from `source` to `destination`.
   void on_datagram(const FrameHeader& header, const RingSpans& payload, const ibv_gid& source,
                    const ibv_gid& destination);
@@ -80,7 +80,7 @@ class QueuePair : public ibv_qp_ex, public Progressing {
   bool take_receive(ReceiveWork& work);
   void flush_sends();
   static Clock::time_point wake_time(const StepResult& result);
-  /// Entries appear in their queues at the end of a step, once the peer has its answers: who sees one may
+  /// Entries appear in their queues at the end of a step, once the remote has its answers: who sees one may
   /// exit.
   void complete_send(const SendWork& work);
   void complete_receive(const ibv_wc& entry, bool solicited);
@@ -108,8 +108,8 @@ class QueuePair : public ibv_qp_ex, public Progressing {
   void reset();
   void flush_receives();
   bool expects(const Hello& hello) const;
-  void answer_callers();
-  void expire_callers(StepResult& result);
+  void answer_pending();
+  void expire_pending(StepResult& result);
 
   struct Finished {
     CompletionQueue* queue;
@@ -118,10 +118,10 @@ class QueuePair : public ibv_qp_ex, public Progressing {
   };
   std::vector<Finished> finished_;
   struct Waiting {
-    Caller caller;
+    ConnectionRequest request;
     Clock::time_point until;
   };
-  std::vector<Waiting> callers_;
+  std::vector<Waiting> pending_;
   bool wants_drained_ = false;  ///< IBV_EVENT_SQ_DRAINED was asked for
 };
 

@@ -58,7 +58,7 @@ class RegionTable {
   /// by the caller's duty: do not ask.
   RegionAccess local(std::uint32_t lkey, const ibv_pd* domain, std::uint64_t address, std::uint64_t length,
                      int access);
-  /// For a range that a peer names by its rkey; `access` is one of the IBV_ACCESS_REMOTE flags.
+  /// For a range that a remote names by its rkey; `access` is one of the IBV_ACCESS_REMOTE flags.
   RegionAccess remote(std::uint32_t rkey, const ibv_pd* domain, std::uint64_t address, std::uint64_t length,
                       int access);
 

@@ -16,11 +16,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Until a peer that has too many callers is called again.
+// Until a remote that has too many pending connections is called again.
 constexpr auto busy_delay = milliseconds(20);
 // How long an unreliable connection's messages wait for a remote that is starting, and how long they are lost
 // once it could not be reached; as for datagrams.
-constexpr auto unreliable_patience = seconds(2);
+constexpr auto unreliable_connect_timeout = seconds(2);
 constexpr auto redial_delay = milliseconds(100);
 
 FrameType frame_type(ibv_wr_opcode opcode) {
@@ -39,9 +39,9 @@ FrameType frame_type(ibv_wr_opcode opcode) {
   }
 }
 
-// How long a peer may take to be ready to receive: as long as a NIC would retry, and never less than it takes
-// the other program to get there.
-Clock::duration patience(const ibv_qp_attr& attributes) {
+// How long a remote may take to be ready to receive: as long as a NIC would retry, and never less than it
+// takes the other program to get there.
+Clock::duration connect_timeout(const ibv_qp_attr& attributes) {
   const auto retries = ack_timeout(attributes.timeout) * (attributes.retry_cnt + 1);
   return std::clamp<Clock::duration>(retries, seconds(2), seconds(30));
 }
@@ -53,7 +53,7 @@ void Requester::dial() {
   dialing_ = true;
   const Clock::time_point now = Clock::now();
   if (dial_until_ == Clock::time_point{})
-    dial_until_ = now + (qp_.is_reliable() ? patience(qp_.attributes) : unreliable_patience);
+    dial_until_ = now + (qp_.is_reliable() ? connect_timeout(qp_.attributes) : unreliable_connect_timeout);
   const ibv_global_route& route = qp_.attributes.ah_attr.grh;
   const GidEntry& source = qp_.nic->gids()[route.sgid_index];
   Hello hello;
@@ -113,14 +113,14 @@ void Requester::reset() {
   in_flight_ = reads_in_flight_ = large_reads_in_flight_ = 0;
   front_message_ = 0;
   rnr_retries_ = timeouts_ = 0;
-  disturbed_ = false;
+  fault_chosen_ = false;
   hold_until_ = dial_until_ = redial_at_ = lost_until_ = {};
   warned_ = false;
 }
 
 void Requester::forget_work() {
   in_flight_ = reads_in_flight_ = large_reads_in_flight_ = 0;
-  disturbed_ = false;
+  fault_chosen_ = false;
 }
 
 void Requester::step(StepResult& result) {
@@ -144,7 +144,8 @@ void Requester::step(StepResult& result) {
     fail_front(qp_.sends.front().status, qp_.sends.front().vendor_error);
 }
 
-// The peer is gone: what it has not answered fails, or is lost. What it has not been sent may find it again.
+// The remote is gone: what it has not answered fails, or is lost. What it has not been sent may find it
+// again.
 void Requester::check_link() {
   if (!qp_.may_send()) {
     // In the send queue's error state, what has left before is still on its way.
@@ -205,7 +206,7 @@ void Requester::transmit(StepResult& result) {
       work.moved = 0;
     }
     ++in_flight_;
-    disturbed_ = false;
+    fault_chosen_ = false;
     timeouts_ = 0;
   }
   if (link_ != nullptr) link_->flush();
@@ -218,7 +219,7 @@ bool Requester::may_start(const SendWork& work) const {
   if ((work.flags & IBV_SEND_FENCE) != 0 && reads_in_flight_ > 0) return false;
   if (work.is_read_or_atomic())
     return reads_in_flight_ < std::max<std::size_t>(qp_.attributes.max_rd_atomic, 1);
-  // This end fetches the data of large reads from the peer's memory, and what follows could change them
+  // This end fetches the data of large reads from the remote's memory, and what follows could change them
   // there.
   return large_reads_in_flight_ == 0;
 }
@@ -233,7 +234,7 @@ bool Requester::faulty(SendWork& work, StepResult& result) {
   }
   if (!Faults::instance().any()) return false;
   const Clock::time_point now = Clock::now();
-  if (now >= hold_until_ && !disturbed_) {
+  if (now >= hold_until_ && !fault_chosen_) {
     // Asked each time that the message leaves, so that a lost one may be lost again.
     const PayloadFault fault = Faults::instance().on_payload();
     work.corrupt = fault.corrupt;
@@ -253,7 +254,7 @@ bool Requester::faulty(SendWork& work, StepResult& result) {
       work.done = true;
       return true;
     }
-    disturbed_ = !sent_again;
+    fault_chosen_ = !sent_again;
     hold_until_ = now + (sent_again ? Clock::duration(ack_timeout(qp_.attributes.timeout)) : fault.delay);
   }
   if (now >= hold_until_) return false;
@@ -283,7 +284,7 @@ FrameHeader Requester::header_of(const SendWork& work) const {
     header.immediate = work.immediate;
   }
   if ((work.flags & IBV_SEND_SOLICITED) != 0) header.flags |= frame_solicited;
-  if (qp_.attributes.rnr_retry == rnr_without_end) header.flags |= frame_patient;
+  if (qp_.attributes.rnr_retry == rnr_without_end) header.flags |= frame_waits_for_receive;
   if (work.opcode == IBV_WR_RDMA_READ && link_->can_pull()) header.flags |= frame_requester_pulls;
   if (work.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
     header.operand = work.compare_add;
@@ -304,7 +305,7 @@ bool Requester::send_frames(SendWork& work) {
   const bool is_inline = (work.flags & IBV_SEND_INLINE) != 0;
   // By reference only where an acknowledgement says when the memory is free again.
   if (qp_.is_reliable() && !is_inline && !work.corrupt && work.moved == 0 && work.length >= reference_bytes &&
-      link_->peer_can_pull()) {
+      link_->remote_can_pull()) {
     const std::size_t count = qp_.list_of(work).host_ranges(ranges);
     if (count > 0) {
       header.payload_bytes = static_cast<std::uint32_t>(count * sizeof(Segment));
@@ -459,7 +460,7 @@ bool Requester::handle_read_reference(const FrameHeader& answer, SendWork& work,
       fail_front(IBV_WC_LOC_QP_OP_ERR);  // the GPU's driver
     } else {
       link_->shut(
-          "the peer's memory cannot be read");  // it is being ended: what is under way finds no answer
+          "the remote's memory cannot be read");  // it is being ended: what is under way finds no answer
     }
     return true;
   }

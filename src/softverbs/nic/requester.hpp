@@ -44,7 +44,7 @@ class Requester {
   /// Connects to the responder; the queue pair is ready to send.
   void dial();
   void step(StepResult& result);
-  /// Only completes what the peer has answered.
+  /// Only completes what the remote has answered.
   void take_answers(StepResult& result);
   /// Forgets the connection and where the queue stood.
   void reset();
@@ -84,9 +84,9 @@ class Requester {
   std::size_t large_reads_in_flight_ = 0;
   unsigned rnr_retries_ = 0;
   unsigned timeouts_ = 0;           ///< times that a fault has lost the message that is next
-  bool disturbed_ = false;          ///< the fault for the next message has been chosen
-  Clock::time_point dial_until_{};  ///< set while the peer is being called
-  Clock::time_point redial_at_{};   ///< set while a busy peer is left alone
+  bool fault_chosen_ = false;       ///< the fault for the next message has been chosen
+  Clock::time_point dial_until_{};  ///< set while the remote is being called
+  Clock::time_point redial_at_{};   ///< set while a busy remote is left alone
   Clock::time_point hold_until_{};  ///< by a fault
   Clock::time_point lost_until_{};  ///< unreliable: after a remote could not be reached, when to try again
   bool warned_ = false;             ///< that the remote cannot be reached

@@ -39,7 +39,7 @@ void Responder::step(StepResult& result) {
     const FrameHeader* const request = link_->next();
     drained = request == nullptr;
     if (drained) break;
-    // What the peer answered before it sent this shows before it, as on one wire: programs count on that.
+    // What the remote answered before it sent this shows before it, as on one wire: programs count on that.
     qp_.requester.take_answers(result);
     if (!qp_.may_receive()) break;
     const Outcome outcome = handle(*request, result);
@@ -61,7 +61,7 @@ void Responder::step(StepResult& result) {
   link_->release();
   link_->flush();
   const bool over = stopped_ || !qp_.may_receive();
-  // What waits for a receive when the peer gives up is not executed any more.
+  // What waits for a receive when the remote gives up is not executed any more.
   if (link_->broken() ? drained || waiting_ || over : over && link_->all_sent()) reset();
 }
 
@@ -207,7 +207,7 @@ Responder::Outcome Responder::handle_atomic(const FrameHeader& request) {
   return finish(request);
 }
 
-// While there is none the peer is told so again and again, as often as its retries would find out.
+// While there is none the remote is told so again and again, as often as its retries would find out.
 Responder::Outcome Responder::need_receive(const FrameHeader& request, StepResult& result) {
   if (has_receive_ || qp_.take_receive(receive_)) {
     has_receive_ = true;
@@ -216,7 +216,7 @@ Responder::Outcome Responder::need_receive(const FrameHeader& request, StepResul
   }
   if (!qp_.is_reliable()) return drop();
   waiting_ = true;
-  if ((request.flags & frame_patient) != 0) return Outcome::again;
+  if ((request.flags & frame_waits_for_receive) != 0) return Outcome::again;
   const Clock::time_point now = Clock::now();
   if (now >= rnr_at_ && link_->fits(0)) {
     answer(FrameType::rnr, request, qp_.attributes.min_rnr_timer);
@@ -235,7 +235,7 @@ Responder::Outcome Responder::move(const FrameHeader& request, StepResult& resul
     return malformed("a piece of a message out of order");
   const std::uint64_t bytes = std::min(size - frame_moved_, bytes_a_step);
   if (const int error = bytes == 0 ? 0 : place(source, bytes); error != 0) {
-    if (source.link != nullptr && error != EACCES) return malformed("the peer's memory could not be read");
+    if (source.link != nullptr && error != EACCES) return malformed("the remote's memory could not be read");
     return request.type == FrameType::send ? refuse_receive(request, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR)
                                            : refuse(request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
   }
@@ -277,7 +277,7 @@ Responder::Outcome Responder::finish(const FrameHeader& request) {
 }
 
 Responder::Outcome Responder::refuse_receive(const FrameHeader& request, ibv_wc_status here,
-                                             ibv_wc_status for_peer) {
+                                             ibv_wc_status for_remote) {
   if (!link_->fits(0)) return Outcome::again;
   ibv_wc entry{};
   entry.wr_id = receive_.id;
@@ -290,22 +290,22 @@ Responder::Outcome Responder::refuse_receive(const FrameHeader& request, ibv_wc_
     qp_.to_error();
     return Outcome::failed;
   }
-  return refuse(request, for_peer, std::nullopt);
+  return refuse(request, for_remote, std::nullopt);
 }
 
-// The peer is told, and this end executes nothing any more. Unreliable: the message is dropped.
-Responder::Outcome Responder::refuse(const FrameHeader& request, ibv_wc_status for_peer,
+// The remote is told, and this end executes nothing any more. Unreliable: the message is dropped.
+Responder::Outcome Responder::refuse(const FrameHeader& request, ibv_wc_status for_remote,
                                      std::optional<ibv_event_type> event) {
   if (!qp_.is_reliable()) return drop();
   if (!link_->fits(0)) return Outcome::again;
-  answer(FrameType::nak, request, static_cast<std::uint16_t>(for_peer));
+  answer(FrameType::nak, request, static_cast<std::uint16_t>(for_remote));
   stopped_ = true;
   if (event) qp_.raise(*event);
   qp_.to_error();
   return Outcome::failed;
 }
 
-// A peer that breaks the protocol loses this connection and nothing else.
+// A remote that breaks the protocol loses this connection and nothing else.
 Responder::Outcome Responder::malformed(const char* why) {
   link_->shut(why);
   stopped_ = true;

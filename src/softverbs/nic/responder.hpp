@@ -14,9 +14,9 @@ class QueuePair;
 struct Source;
 struct StepResult;
 
-/// The receiving half of a connection: executes the peer's requests in order. On an unreliable one it answers
-/// nothing: a message that cannot be executed is dropped whole, and the next one may arrive. Used under the
-/// lock of its queue pair.
+/// The receiving half of a connection: executes the remote's requests in order. On an unreliable one it
+/// answers nothing: a message that cannot be executed is dropped whole, and the next one may arrive. Used
+/// under the lock of its queue pair.
 class Responder {
  public:
   explicit Responder(QueuePair& of_queue_pair) : qp_(of_queue_pair) {}
@@ -49,8 +49,8 @@ class Responder {
   template <class Place>
   Outcome move(const FrameHeader& request, StepResult& result, Place place);
   Source source_of(const FrameHeader& request);
-  Outcome refuse(const FrameHeader& request, ibv_wc_status for_peer, std::optional<ibv_event_type> event);
-  Outcome refuse_receive(const FrameHeader& request, ibv_wc_status here, ibv_wc_status for_peer);
+  Outcome refuse(const FrameHeader& request, ibv_wc_status for_remote, std::optional<ibv_event_type> event);
+  Outcome refuse_receive(const FrameHeader& request, ibv_wc_status here, ibv_wc_status for_remote);
   Outcome malformed(const char* why);
   bool begin_unreliable(const FrameHeader& request);
   Outcome drop();
@@ -66,12 +66,12 @@ class Responder {
   bool stalled_ = false;
   bool dropping_ = false;          ///< unreliable: the rest of the message is ignored
   bool stopped_ = false;           ///< after an error nothing is executed
-  Clock::time_point rnr_at_{};     ///< when the peer is told again that no receive is there
+  Clock::time_point rnr_at_{};     ///< when the remote is told again that no receive is there
   std::uint64_t moved_ = 0;        ///< bytes of the message that are copied
   std::uint64_t frame_moved_ = 0;  ///< of these from the frame at hand
   bool has_receive_ = false;
   ReceiveWork receive_;
-  std::array<Segment, max_segments> segments_{};  ///< a copy: the peer can change the ring
+  std::array<Segment, max_segments> segments_{};  ///< a copy: the remote can change the ring
 };
 
 }  // namespace gdrbench::softverbs

@@ -9,7 +9,7 @@
 namespace gdrbench::softverbs {
 namespace {
 
-// What is fetched from a peer's host memory for a GPU goes through host memory of our own.
+// What is fetched from a remote's host memory for a GPU goes through host memory of our own.
 constexpr std::size_t bounce_bytes = std::size_t{256} << 10;
 
 // Calls action(span) for the parts of [offset, offset + length) of two spans; stops at its first errno value.

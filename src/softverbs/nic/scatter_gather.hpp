@@ -15,16 +15,16 @@ namespace gdrbench::softverbs {
 /// the two copies through a ring cost less than the system call.
 constexpr std::uint64_t reference_bytes = 16 << 10;
 
-/// The payload of a frame that is sent by reference: copied, since the peer can change the ring. Their
+/// The payload of a frame that is sent by reference: copied, since the remote can change the ring. Their
 /// number.
 std::size_t copy_segments(const RingSpans& payload, const FrameHeader& header,
                           std::array<Segment, max_segments>& segments);
 
-/// Where bytes of a message come from: a frame's payload, or the memory of the peer process.
+/// Where bytes of a message come from: a frame's payload, or the memory of the remote process.
 struct Source {
   RingSpans payload;
   const Link* link = nullptr;           ///< null: `payload`
-  std::span<const Segment> segments{};  ///< of the peer
+  std::span<const Segment> segments{};  ///< of the remote
 
   std::uint64_t size() const;
 };

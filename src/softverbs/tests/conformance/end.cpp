@@ -117,12 +117,12 @@ Transition to_init(const End& end) {
   return step;
 }
 
-Transition to_rtr(const End& end, std::uint32_t peer, const Link& link) {
+Transition to_rtr(const End& end, std::uint32_t remote, const Link& link) {
   Transition step;
   step.attr.qp_state = IBV_QPS_RTR;
   step.attr.path_mtu = end.nic.port.active_mtu;
-  step.attr.dest_qp_num = peer;
-  step.attr.rq_psn = link.peer_psn;
+  step.attr.dest_qp_num = remote;
+  step.attr.rq_psn = link.remote_psn;
   step.attr.max_dest_rd_atomic = link.outstanding;
   step.attr.min_rnr_timer = link.min_rnr_timer;
   step.attr.ah_attr = end.nic.self();
@@ -162,15 +162,15 @@ int modify(const End& end, Transition transition) {
   return ibv_modify_qp(end.qp.get(), &transition.attr, transition.mask);
 }
 
-void connect(const End& end, std::uint32_t peer, const Link& link) {
+void connect(const End& end, std::uint32_t remote, const Link& link) {
   succeed(modify(end, to_init(end)), "ibv_modify_qp to INIT");
-  succeed(modify(end, to_rtr(end, peer, link)), "ibv_modify_qp to RTR");
+  succeed(modify(end, to_rtr(end, remote, link)), "ibv_modify_qp to RTR");
   succeed(modify(end, to_rts(end, link)), "ibv_modify_qp to RTS");
 }
 
 void connect(const End& left, const End& right, const Link& link) {
   Link back = link;
-  std::swap(back.psn, back.peer_psn);
+  std::swap(back.psn, back.remote_psn);
   connect(left, right.number(), link);
   connect(right, left.number(), back);
 }

@@ -86,7 +86,7 @@ struct End {
 /// How two ends are connected.
 struct Link {
   std::uint32_t psn = 0xfffff8;  ///< of the sender's first packet; soon wraps at 24 bits
-  std::uint32_t peer_psn = 0x123;
+  std::uint32_t remote_psn = 0x123;
   std::uint8_t timeout = 17;  ///< 4.096 µs << 17: 0.5 s
   std::uint8_t retry_count = 7;
   std::uint8_t rnr_retry = 7;      ///< 7: without end
@@ -99,7 +99,7 @@ struct Transition {
   int mask = 0;
 };
 Transition to_init(const End& end);
-Transition to_rtr(const End& end, std::uint32_t peer, const Link& link = {});
+Transition to_rtr(const End& end, std::uint32_t remote, const Link& link = {});
 Transition to_rts(const Link& link = {});  ///< RC
 Transition to_rts(const End& end, const Link& link = {});
 /// Without attributes: RESET, ERR, SQD.
@@ -107,8 +107,8 @@ Transition to_state(ibv_qp_state state);
 /// Returns an errno value.
 int modify(const End& end, Transition transition);
 
-/// RESET to RTS towards the queue pair `peer` of the same port. Throws std::system_error.
-void connect(const End& end, std::uint32_t peer, const Link& link = {});
+/// RESET to RTS towards the queue pair `remote` of the same port. Throws std::system_error.
+void connect(const End& end, std::uint32_t remote, const Link& link = {});
 /// Both ends, each towards the other.
 void connect(const End& left, const End& right, const Link& link = {});
 

@@ -120,7 +120,7 @@ TEST_F(Flush, does_not_happen_on_reset_after_which_the_pair_connects_again) {
     EXPECT_EQ(end->state(), IBV_QPS_RESET);
   }
   EXPECT_TRUE(is_empty(pair.left.cq.get()));
-  connect(pair.left, pair.right, {.psn = 77, .peer_psn = 88});
+  connect(pair.left, pair.right, {.psn = 77, .remote_psn = 88});
   pair.left.memory.fill(0, 8, 1);
   pair.right.memory.fill(0, 8, 2);
   post_receives(pair.right, 5, 1);

@@ -129,7 +129,7 @@ TEST_F(Opcodes, work_both_ways_at_once) {
 
 TEST_F(Opcodes, reach_a_queue_pair_that_is_connected_to_itself) {
   End end(nic());
-  connect(end, end.number(), {.psn = 5, .peer_psn = 5});
+  connect(end, end.number(), {.psn = 5, .remote_psn = 5});
   end.memory.fill(0, 100, ours);
   ASSERT_EQ(post(end.qp.get(), Receive{.id = 1, .list = {end.memory.sge(200, 100)}}), 0);
   ASSERT_EQ(post(end.qp.get(), Send{.id = 1, .list = {end.memory.sge(0, 100)}}), 0);

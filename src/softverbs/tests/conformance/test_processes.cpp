@@ -17,15 +17,15 @@ struct Introduction {
   pid_t child;  ///< that lives on
 };
 
-// The peer of a queue pair, in a process of its own, which has a child that inherits all its descriptors.
+// The remote of a queue pair, in a process of its own, which has a child that inherits all its descriptors.
 // Opens the device itself: its own parent has it open already.
-[[noreturn]] void be_the_peer(int channel) {
-  std::uint32_t peer = 0;
-  if (read(channel, &peer, sizeof peer) != sizeof peer) _exit(1);
+[[noreturn]] void be_the_remote(int channel) {
+  std::uint32_t remote = 0;
+  if (read(channel, &remote, sizeof remote) != sizeof remote) _exit(1);
   try {
     const Nic nic;
     const End end(nic);
-    connect(end, peer, {.psn = Link{}.peer_psn, .peer_psn = Link{}.psn});
+    connect(end, remote, {.psn = Link{}.remote_psn, .remote_psn = Link{}.psn});
     const pid_t child = fork();
     if (child == 0) {
       for (;;) pause();
@@ -34,7 +34,7 @@ struct Introduction {
     if (write(channel, &own, sizeof own) != sizeof own) _exit(1);
     for (;;) pause();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "the peer: %s\n", error.what());
+    std::fprintf(stderr, "the remote: %s\n", error.what());
   }
   _exit(1);
 }
@@ -47,10 +47,10 @@ TEST_F(Processes, that_end_are_found_by_retries_though_a_child_of_theirs_lives_o
   int channel[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel), 0);
   const End end(nic());
-  const pid_t peer = fork();
-  ASSERT_GE(peer, 0);
-  if (peer == 0) be_the_peer(channel[1]);
-  close(channel[1]);  // so that reading ends, should the peer do
+  const pid_t remote = fork();
+  ASSERT_GE(remote, 0);
+  if (remote == 0) be_the_remote(channel[1]);
+  close(channel[1]);  // so that reading ends, should the remote do
   const std::uint32_t number = end.number();
   Introduction other{};
   ASSERT_EQ(write(channel[0], &number, sizeof number), static_cast<ssize_t>(sizeof number));
@@ -60,8 +60,8 @@ TEST_F(Processes, that_end_are_found_by_retries_though_a_child_of_theirs_lives_o
   ASSERT_EQ(post(end.qp.get(), write_word), 0);
   EXPECT_EQ(outcomes(end.cq.get(), 1), successes(0, 1));
 
-  kill(peer, SIGKILL);
-  EXPECT_EQ(waitpid(peer, nullptr, 0), peer);
+  kill(remote, SIGKILL);
+  EXPECT_EQ(waitpid(remote, nullptr, 0), remote);
   EXPECT_EQ(post(end.qp.get(), write_word), 0);
   EXPECT_THAT(outcomes(end.cq.get(), 1), testing::ElementsAre(Outcome{0, IBV_WC_RETRY_EXC_ERR}));
   kill(other.child, SIGKILL);

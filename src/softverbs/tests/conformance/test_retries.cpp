@@ -94,12 +94,12 @@ TEST_F(Retries, are_not_needed_for_a_write_without_immediate_data) {
   EXPECT_EQ(outcomes(pair.left.cq.get(), 1), successes(1, 1));
 }
 
-TEST_F(Retries, run_out_when_the_peer_is_destroyed) {
+TEST_F(Retries, run_out_when_the_remote_is_destroyed) {
   End survivor(nic());
   {
-    const End peer(nic());
-    connect(survivor, peer, impatient);
-    ASSERT_EQ(post(peer.qp.get(), Receive{.list = {peer.memory.sge(0, 8)}}), 0);
+    const End remote(nic());
+    connect(survivor, remote, impatient);
+    ASSERT_EQ(post(remote.qp.get(), Receive{.list = {remote.memory.sge(0, 8)}}), 0);
     ASSERT_EQ(post(survivor.qp.get(), Send{.list = {survivor.memory.sge(0, 8)}}), 0);
     ASSERT_EQ(outcomes(survivor.cq.get(), 1), successes(0, 1))
         << "the connection must work before it is lost";
@@ -107,13 +107,13 @@ TEST_F(Retries, run_out_when_the_peer_is_destroyed) {
   expect_exhausted(survivor);
 }
 
-TEST_F(Retries, run_out_when_the_peer_never_was) {
+TEST_F(Retries, run_out_when_the_remote_never_was) {
   const End end(nic());
   connect(end, 0xfffff0, impatient);
   expect_exhausted(end);
 }
 
-TEST_F(Retries, run_out_when_the_peer_has_left_its_state) {
+TEST_F(Retries, run_out_when_the_remote_has_left_its_state) {
   for (const ibv_qp_state state : {IBV_QPS_ERR, IBV_QPS_RESET}) {
     SCOPED_TRACE(state);
     const Pair pair(nic(), impatient);
@@ -122,16 +122,16 @@ TEST_F(Retries, run_out_when_the_peer_has_left_its_state) {
   }
 }
 
-TEST_F(Retries, run_out_when_the_peer_is_connected_elsewhere) {
+TEST_F(Retries, run_out_when_the_remote_is_connected_elsewhere) {
   const Pair pair(nic());
-  const End stranger(nic());
+  const End client(nic());
   Link link = impatient;
-  link.psn = 0x400000;  // packets do not name their sender, so only this tells it from the peer
-  connect(stranger, pair.right.number(), link);
+  link.psn = 0x400000;  // packets do not name their sender, so only this tells it from the remote
+  connect(client, pair.right.number(), link);
   ASSERT_EQ(post(pair.right.qp.get(), Receive{.list = {pair.right.memory.sge(0, 8)}}), 0);
-  expect_exhausted(stranger);
+  expect_exhausted(client);
   EXPECT_TRUE(is_empty(pair.right.cq.get()));
-  // The peer itself is unharmed.
+  // The remote itself is unharmed.
   ASSERT_EQ(post(pair.left.qp.get(), message(pair, 0)), 0);
   EXPECT_EQ(outcomes(pair.left.cq.get(), 1), successes(0, 1));
 }

@@ -12,7 +12,7 @@ namespace {
 
 class States : public Conformance {
  protected:
-  static constexpr std::uint32_t peer = 0x77;
+  static constexpr std::uint32_t remote = 0x77;
 
   // Moves a queue pair in RESET to any state.
   static void bring(const End& end, ibv_qp_state state) {
@@ -20,14 +20,14 @@ class States : public Conformance {
     succeed(modify(end, to_init(end)), "to INIT");
     if (state == IBV_QPS_ERR) return succeed(modify(end, to_state(state)), "to ERR");
     if (state == IBV_QPS_INIT) return;
-    succeed(modify(end, to_rtr(end, peer)), "to RTR");
+    succeed(modify(end, to_rtr(end, remote)), "to RTR");
     if (state == IBV_QPS_RTR) return;
     succeed(modify(end, to_rts()), "to RTS");
   }
   // The transition to `state` with all that is required for it.
   static Transition full(const End& end, ibv_qp_state state) {
     if (state == IBV_QPS_INIT) return to_init(end);
-    if (state == IBV_QPS_RTR) return to_rtr(end, peer);
+    if (state == IBV_QPS_RTR) return to_rtr(end, remote);
     if (state == IBV_QPS_RTS) return to_rts();
     return to_state(state);
   }
@@ -69,9 +69,9 @@ TEST_F(States, do_not_run_later_what_they_refused) {
   const End left(nic()), right(nic());
   Send send{
       .opcode = IBV_WR_RDMA_WRITE, .id = 1, .list = {left.memory.sge(0, 8)}, .remote = right.memory.remote()};
-  connect(right, left.number(), {.psn = 2, .peer_psn = 1});
+  connect(right, left.number(), {.psn = 2, .remote_psn = 1});
   ASSERT_EQ(modify(left, to_init(left)), 0);
-  ASSERT_EQ(modify(left, to_rtr(left, right.number(), {.psn = 1, .peer_psn = 2})), 0);
+  ASSERT_EQ(modify(left, to_rtr(left, right.number(), {.psn = 1, .remote_psn = 2})), 0);
   ASSERT_EQ(post(left.qp.get(), send), EINVAL);
   ASSERT_EQ(modify(left, to_rts({.psn = 1})), 0);
   send.id = 2;
@@ -86,7 +86,7 @@ TEST_F(States, from_init_on_take_receives_that_serve_later) {
   ASSERT_EQ(modify(right, to_init(right)), 0);
   ASSERT_EQ(post(right.qp.get(), Receive{.id = 1, .list = {right.memory.sge(0, 8)}}), 0);
   Link back;
-  std::swap(back.psn, back.peer_psn);
+  std::swap(back.psn, back.remote_psn);
   ASSERT_EQ(modify(right, to_rtr(right, left.number(), back)), 0);
   ASSERT_EQ(post(right.qp.get(), Receive{.id = 2, .list = {right.memory.sge(8, 8)}}), 0);
   connect(left, right.number());
@@ -196,7 +196,7 @@ TEST_F(States, are_refused_with_values_out_of_range) {
 TEST_F(States, remember_what_was_set) {
   const End end(nic(), {.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE});
   const Link link{.psn = 0xabcde1,
-                  .peer_psn = 0x123456,
+                  .remote_psn = 0x123456,
                   .timeout = 15,
                   .retry_count = 5,
                   .rnr_retry = 6,
@@ -209,7 +209,7 @@ TEST_F(States, remember_what_was_set) {
   EXPECT_EQ(attr.qp_state, IBV_QPS_RTS);
   EXPECT_EQ(attr.path_mtu, nic().port.active_mtu);
   EXPECT_EQ(attr.dest_qp_num, 0x1234);
-  EXPECT_EQ(attr.rq_psn, link.peer_psn);
+  EXPECT_EQ(attr.rq_psn, link.remote_psn);
   EXPECT_EQ(attr.sq_psn, link.psn);
   EXPECT_EQ(attr.timeout, link.timeout);
   EXPECT_EQ(attr.retry_cnt, link.retry_count);

@@ -226,7 +226,7 @@ TEST_F(Unreliable, survives_its_remote_and_serves_one_that_comes_back) {
   }
   EXPECT_EQ(pair.left.state(), IBV_QPS_RTS);
   Link back;
-  std::swap(back.psn, back.peer_psn);
+  std::swap(back.psn, back.remote_psn);
   connect(pair.right, pair.left.number(), back);
   ASSERT_EQ(receive(pair.right, 1), 0);
   // The first ones may be lost, as any may.
@@ -332,7 +332,7 @@ TEST_F(Unreliable, needs_only_the_attributes_of_its_kind) {
   EXPECT_EQ(init.qp_type, IBV_QPT_UC);
   EXPECT_EQ(attr.path_mtu, nic().port.active_mtu);
   EXPECT_EQ(attr.dest_qp_num, 0x77);
-  EXPECT_EQ(attr.rq_psn, link.peer_psn);
+  EXPECT_EQ(attr.rq_psn, link.remote_psn);
   EXPECT_EQ(attr.sq_psn, link.psn);
   EXPECT_EQ(attr.ah_attr.grh.sgid_index, nic().gid_index);
 }

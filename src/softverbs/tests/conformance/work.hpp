@@ -11,7 +11,7 @@
 /// Work requests and their completions, as values.
 namespace gdrbench::conformance {
 
-/// A place in a peer's memory.
+/// A place in a remote's memory.
 struct Remote {
   std::uint64_t address = 0;
   std::uint32_t rkey = 0;

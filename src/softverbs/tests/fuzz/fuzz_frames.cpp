@@ -1,4 +1,4 @@
-// What a hostile peer can send or leave in shared memory: the reader ends each time, reads nothing outside
+// What a hostile remote can send or leave in shared memory: the reader ends each time, reads nothing outside
 // the ring, and passes on nothing but well-formed frames.
 //
 // Input: one byte of mode (bit 0: shared rings; bit 1: what lies in them is repeated up to the end), then
@@ -67,9 +67,9 @@ struct Sockets {
     int ends[2];
     require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     ours = Descriptor(ends[0]);
-    peers = Descriptor(ends[1]);
+    remotes = Descriptor(ends[1]);
   }
-  Descriptor ours, peers;
+  Descriptor ours, remotes;
 };
 
 void over_socket(Bytes input) {
@@ -78,12 +78,12 @@ void over_socket(Bytes input) {
   const std::size_t piece = input.empty() || input[0] == 0 ? ring_bytes : input[0];
   for (Bytes rest = input.empty() ? input : input.subspan(1); !rest.empty();) {
     const ssize_t sent =
-        send(sockets.peers.get(), rest.data(), std::min(piece, rest.size()), MSG_NOSIGNAL | MSG_DONTWAIT);
+        send(sockets.remotes.get(), rest.data(), std::min(piece, rest.size()), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) rest = rest.subspan(std::size_t(sent));
     walk(link, nullptr);
     if (sent < 0 && link.broken()) return;
   }
-  sockets.peers = Descriptor();
+  sockets.remotes = Descriptor();
   walk(link, nullptr);
   require(link.broken());
 }
@@ -94,20 +94,20 @@ void over_shared_rings(Bytes input, bool repeat) {
   std::memcpy(positions, input.data(), sizeof positions);
   input = input.subspan(sizeof positions);
 
-  const auto peers = RingPair::offer(0);
-  auto ours = RingPair::map(Descriptor(dup(peers->descriptor())), 0);
+  const auto remotes = RingPair::offer(0);
+  auto ours = RingPair::map(Descriptor(dup(remotes->descriptor())), 0);
   const RingMemory& read = ours->incoming();
   Sockets sockets;
   Link link(loop(), parts_of(std::move(sockets.ours), std::move(ours), true));
 
   const std::size_t period = frame_bytes(input.size()) - sizeof(FrameHeader);
   for (std::size_t at = 0; at < ring_bytes && !input.empty(); at += period) {
-    std::memcpy(peers->outgoing().data + at, input.data(), std::min(input.size(), ring_bytes - at));
+    std::memcpy(remotes->outgoing().data + at, input.data(), std::min(input.size(), ring_bytes - at));
     if (!repeat) break;
   }
-  peers->outgoing().produced = positions[0];
+  remotes->outgoing().produced = positions[0];
   walk(link, &read);
-  peers->outgoing().produced = positions[1];
+  remotes->outgoing().produced = positions[1];
   walk(link, &read);
 
   const FrameHeader header{.payload_bytes = max_frame_payload_bytes, .type = FrameType::send};
@@ -117,7 +117,7 @@ void over_shared_rings(Bytes input, bool repeat) {
     require(room.first.size() + room.second.size() == header.payload_bytes);
   }
   link.flush();
-  peers->incoming().consumed = positions[2];
+  remotes->incoming().consumed = positions[2];
   if (link.fits(0)) link.add(FrameHeader{.type = FrameType::ack});
   link.flush();
 }

@@ -1,4 +1,4 @@
-// What a stranger says to the port of a process, and what a dialed stranger answers.
+// What a client says to the port of a process, and what a dialed client answers.
 //
 // Input: one byte of mode (bit 0: it answers a Dialer, else it calls a Listener; bit 1: where the Hello or
 // Reply comes from is made to be this process, so that what it tells of itself is followed up), then what it
@@ -63,17 +63,17 @@ void call_listener(const Bytes& said) {
   require(listen(listening.get(), 8) == 0);
 
   std::unique_ptr<Link> link;
-  Listener listener(loop, std::move(listening), [&](Caller caller) {
-    require(well_formed(caller.hello()));
-    link = caller.accept();
+  Listener listener(loop, std::move(listening), [&](ConnectionRequest request) {
+    require(well_formed(request.hello()));
+    link = request.accept();
   });
-  Descriptor stranger(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  require(connect(stranger.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  Descriptor client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  require(connect(client.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
   loop.wait(Clock::time_point{});  // accepts
-  say(stranger.get(), said);
+  say(client.get(), said);
   for (int i = 0; i < 3; ++i) loop.wait(Clock::time_point{});
   if (link) use(*link);
-  stranger = Descriptor();
+  client = Descriptor();
   loop.wait(Clock::time_point{});
   if (link) use(*link);
   listener.expire(Clock::time_point::max());

@@ -177,7 +177,7 @@ class Bandwidth(ProgramTest):
         self.assert_measures("ib_send_bw", [1024], "-c", "UD", "-s", 1024, queue_pairs=4)
 
 
-class LostPeer(ProgramTest):
+class LostRemote(ProgramTest):
     @unittest.skipUnless(SOFTVERBS, "rxe takes perftest's retry count of 7 as retrying for ever")
     def test_a_server_killed_in_mid_run_is_a_retry_error_at_the_client_soon(self):
         for name in "ib_write_bw", "ib_read_bw", "ib_read_lat", "ib_atomic_lat":
@@ -209,7 +209,7 @@ class TwoHosts(ProgramTest):
             if made.returncode != 0:
                 self.skipTest(f"ip netns add: {made.stderr.strip()}")
             self.addCleanup(subprocess.run, ["ip", "netns", "del", name], check=True)
-        steps = ["-n {0} link add cable type veth peer name cable netns {1}"]
+        steps = ["-n {0} link add cable type veth remote name cable netns {1}"]
         for number, end in enumerate(("{0}", "{1}"), start=1):
             steps += [f"-n {end} addr add 10.78.0.{number}/24 dev cable", f"-n {end} link set cable up",
                       f"-n {end} link set lo up"]

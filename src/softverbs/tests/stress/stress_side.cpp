@@ -14,7 +14,7 @@ namespace gdrbench::softverbs {
 namespace {
 
 using Clock = Initiator::Clock;
-constexpr std::chrono::seconds patience{60};  ///< sanitizers and emulated machines are slow
+constexpr std::chrono::seconds connect_timeout{60};  ///< sanitizers and emulated machines are slow
 
 struct Socket {
   int descriptor;
@@ -26,9 +26,9 @@ struct Socket {
 
   /// Sends as many bytes as it waits for: an exchange, and a barrier.
   template <class T>
-  void exchange(std::span<const T> own, std::span<T> peer) const {
+  void exchange(std::span<const T> own, std::span<T> remote) const {
     const auto sent = std::as_bytes(own);
-    const auto received = std::as_writable_bytes(peer);
+    const auto received = std::as_writable_bytes(remote);
     if (send(descriptor, sent.data(), sent.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(sent.size()) ||
         recv(descriptor, received.data(), received.size(), MSG_WAITALL) !=
             static_cast<ssize_t>(received.size()))
@@ -129,8 +129,9 @@ struct Poller {
         last_progress = Clock::now();
         continue;
       }
-      if (Clock::now() - last_progress > patience)
-        throw std::runtime_error(fmt::format("nothing happened for {} s:{}", patience.count(), progress()));
+      if (Clock::now() - last_progress > connect_timeout)
+        throw std::runtime_error(
+            fmt::format("nothing happened for {} s:{}", connect_timeout.count(), progress()));
       std::this_thread::yield();
     }
     if (std::array<ibv_wc, 1> more; !failed && ibv_poll_cq(cq.get(), 1, more.data()) != 0)
@@ -158,7 +159,7 @@ class Side {
   void connect_ends(const Socket& socket) {
     const Limits limits = Limits::of(context_.get());
     const Address address = find_address(context_.get());
-    std::vector<Endpoint> own, peers(settings_.pairs);
+    std::vector<Endpoint> own, remotes(settings_.pairs);
     for (std::uint32_t pair = 0; pair < settings_.pairs; ++pair) {
       Poller& poller = pollers_[pair % pollers_.size()];
       End& end = *poller.ends.emplace_back(std::make_unique<End>(pd_.get(), poller.cq.get(), limits));
@@ -169,13 +170,13 @@ class Side {
            reinterpret_cast<std::uint64_t>(end.words.data()), reinterpret_cast<std::uint64_t>(sum_.data()),
            end.target_region->rkey, end.words_region->rkey, sum_region_->rkey});
     }
-    socket.exchange<Endpoint>(own, peers);
+    socket.exchange<Endpoint>(own, remotes);
     for (std::uint32_t pair = 0; pair < settings_.pairs; ++pair) {
       End& end = *pollers_[pair % pollers_.size()].ends[pair / pollers_.size()];
-      connect(end.qp.get(), limits, own[pair], peers[pair]);
+      connect(end.qp.get(), limits, own[pair], remotes[pair]);
       end.initiator.emplace(Stream::make(settings_.seed, pair, side_), shared_.gates[pair][side_],
                             shared_.totals, end.qp.get(), Local{end.source.data(), end.source_region->lkey},
-                            peers[pair], limits.pieces, end.inline_bytes);
+                            remotes[pair], limits.pieces, end.inline_bytes);
       end.responder.emplace(Stream::make(settings_.seed, pair, 1 - side_), shared_.gates[pair][1 - side_],
                             end.qp.get(), Local{end.target.data(), end.target_region->lkey}, limits.pieces);
     }
@@ -228,12 +229,12 @@ class Side {
 }  // namespace
 
 bool run_side(std::uint32_t side, const Settings& settings, Shared& shared, int socket) noexcept {
-  const Socket peer{socket};
+  const Socket remote{socket};
   try {
     Side ends{side, settings, shared};
-    ends.connect_ends(peer);
+    ends.connect_ends(remote);
     ends.run();
-    peer.meet();
+    remote.meet();
     ends.check_words();
     return true;
   } catch (const std::exception& fault) {

@@ -106,15 +106,15 @@ void Initiator::send(Message& message) {
 void Initiator::aim(ibv_send_wr& request, Message& message) {
   if (!message.is_atomic()) {
     request.wr.rdma.remote_addr =
-        peer_.ring_address + message.position % ring_bytes + guard_bytes + message.skew_bytes;
-    request.wr.rdma.rkey = peer_.ring_rkey;
+        remote_.ring_address + message.position % ring_bytes + guard_bytes + message.skew_bytes;
+    request.wr.rdma.rkey = remote_.ring_rkey;
   } else if (message.kind == Kind::fetch_add) {
     const std::uint64_t amount = 1 + message.value % 1000;
-    request.wr.atomic = {peer_.sum_address, amount, 0, peer_.sum_rkey};
+    request.wr.atomic = {remote_.sum_address, amount, 0, remote_.sum_rkey};
     totals_.added[stream_.direction].fetch_add(amount, std::memory_order_relaxed);
   } else {
     const std::uint64_t compare = message.misses ? ~swap_word_ : swap_word_;
-    request.wr.atomic = {peer_.words_address, compare, message.value, peer_.words_rkey};
+    request.wr.atomic = {remote_.words_address, compare, message.value, remote_.words_rkey};
     message.expected_old = swap_word_;
     if (!message.misses) swap_word_ = message.value;
   }

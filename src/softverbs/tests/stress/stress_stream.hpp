@@ -46,14 +46,14 @@ class Initiator {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Initiator(Stream stream, Gate& gate, Totals& totals, ibv_qp* qp, Local local, const Endpoint& peer,
+  Initiator(Stream stream, Gate& gate, Totals& totals, ibv_qp* qp, Local local, const Endpoint& remote,
             std::uint32_t pieces, std::uint32_t inline_bytes)
       : stream_(stream),
         gate_(gate),
         totals_(totals),
         qp_(qp),
         local_(local),
-        peer_(peer),
+        remote_(remote),
         pieces_(pieces),
         inline_bytes_(inline_bytes),
         next_(plan_message(stream, 0)) {}
@@ -76,7 +76,7 @@ class Initiator {
   Totals& totals_;
   ibv_qp* qp_;
   Local local_;
-  Endpoint peer_;
+  Endpoint remote_;
   std::uint32_t pieces_, inline_bytes_;
   Ring ring_;
   std::deque<Message> in_flight_;

@@ -109,7 +109,7 @@ struct Endpoint {
   std::uint32_t ring_rkey = 0, words_rkey = 0, sum_rkey = 0;
 };
 
-inline void connect(ibv_qp* qp, const Limits& limits, const Endpoint& own, const Endpoint& peer) {
+inline void connect(ibv_qp* qp, const Limits& limits, const Endpoint& own, const Endpoint& remote) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
@@ -119,15 +119,15 @@ inline void connect(ibv_qp* qp, const Limits& limits, const Endpoint& own, const
              "move the queue pair to INIT");
   attr = {};
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = std::min(own.address.mtu, peer.address.mtu);
-  attr.dest_qp_num = peer.qp_num;
-  attr.rq_psn = peer.psn;
+  attr.path_mtu = std::min(own.address.mtu, remote.address.mtu);
+  attr.dest_qp_num = remote.qp_num;
+  attr.rq_psn = remote.psn;
   attr.max_dest_rd_atomic = limits.rd_atomic;
   attr.min_rnr_timer = 12;  // 0.64 ms
-  attr.ah_attr.dlid = peer.address.lid;
+  attr.ah_attr.dlid = remote.address.lid;
   attr.ah_attr.port_num = 1;
   attr.ah_attr.is_global = 1;
-  attr.ah_attr.grh.dgid = peer.address.gid;
+  attr.ah_attr.grh.dgid = remote.address.gid;
   attr.ah_attr.grh.sgid_index = own.address.gid_index;
   attr.ah_attr.grh.hop_limit = 64;
   check_zero(ibv_modify_qp(qp, &attr,

@@ -61,15 +61,15 @@ inline bool wait_for(const std::vector<EventLoop*>& loops, const std::function<b
 struct Process {
   Process() : Process(claim_slot()) {}
   explicit Process(ListeningSlot of)
-      : slot(of.slot), listener(loop, std::move(of.socket), [this](Caller caller) {
-          callers.push_back(std::move(caller));
+      : slot(of.slot), listener(loop, std::move(of.socket), [this](ConnectionRequest request) {
+          requests.push_back(std::move(request));
         }) {}
 
   sockaddr_in6 address() const { return address_of(loopback_gid(), slot, 0); }
 
   std::uint32_t slot;
   EventLoop loop;
-  std::vector<Caller> callers;
+  std::vector<ConnectionRequest> requests;
   Listener listener;
   Dialer dialer{loop};
 };
@@ -95,9 +95,9 @@ struct Connection {
 inline Connection connect(Process& from, Process& to) {
   Connection made;
   auto accept = [&] {
-    if (to.callers.empty()) return;
-    made.accepting = to.callers.back().accept();
-    to.callers.pop_back();
+    if (to.requests.empty()) return;
+    made.accepting = to.requests.back().accept();
+    to.requests.pop_back();
   };
   DialResult result = dial(from, to.address(), accept, {&to.loop});
   EXPECT_EQ(result.error, "");

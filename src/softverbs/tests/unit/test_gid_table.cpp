@@ -58,7 +58,7 @@ class Addresses {
 
 using Texts = std::vector<std::string>;
 
-TEST(SoftverbsGidTable, OrdersAddressesAsPeersPreferThem) {
+TEST(SoftverbsGidTable, OrdersAddressesAsRemotesPreferThem) {
   Addresses addresses;
   addresses.add("eth0", "fe80::1");
   addresses.add("eth0", "fd00::2");

@@ -20,15 +20,15 @@ sockaddr_in6 loopback(std::uint16_t port) {
   return address;
 }
 
-/// A peer that speaks by hand.
-class Stranger {
+/// A remote that speaks by hand.
+class RawClient {
  public:
-  Stranger(Process& to, std::span<const std::byte> bytes) : to_(to), socket_(open_stream_socket()) {
+  RawClient(Process& to, std::span<const std::byte> bytes) : to_(to), socket_(open_stream_socket()) {
     EXPECT_TRUE(connect_to(socket_, to.address()) || errno == EINPROGRESS);
     to.loop.wait(Clock::now() + 10ms);
     say(bytes);
   }
-  Stranger(Process& to, const Hello& hello) : Stranger(to, std::as_bytes(std::span(&hello, 1))) {}
+  RawClient(Process& to, const Hello& hello) : RawClient(to, std::as_bytes(std::span(&hello, 1))) {}
 
   void say(std::span<const std::byte> bytes) const {
     if (!bytes.empty()) {
@@ -76,10 +76,10 @@ TEST(SoftverbsHandshake, TheHelloArrivesAsItWasSent) {
   hello.source_gid = loopback_gid();
   std::optional<Hello> arrived;
   const auto refuse = [&] {
-    if (there.callers.empty()) return;
-    arrived = there.callers.back().hello();
-    there.callers.back().refuse(Refusal::busy);
-    there.callers.pop_back();
+    if (there.requests.empty()) return;
+    arrived = there.requests.back().hello();
+    there.requests.back().refuse(Refusal::busy);
+    there.requests.pop_back();
   };
   dial(here, there.address(), refuse, {&there.loop}, hello);
   ASSERT_TRUE(arrived);
@@ -94,9 +94,9 @@ TEST(SoftverbsHandshake, EveryRefusalReachesTheDialer) {
   Process here, there;
   for (auto reason = std::uint32_t(Refusal::malformed); reason <= std::uint32_t(Refusal::busy); ++reason) {
     const auto refuse = [&] {
-      if (there.callers.empty()) return;
-      there.callers.back().refuse(Refusal(reason));
-      there.callers.pop_back();
+      if (there.requests.empty()) return;
+      there.requests.back().refuse(Refusal(reason));
+      there.requests.pop_back();
     };
     const DialResult result = dial(here, there.address(), refuse, {&there.loop});
     EXPECT_EQ(result.refusal, Refusal(reason));
@@ -121,21 +121,21 @@ TEST(SoftverbsHandshake, WhatIsNoHelloOfThisVersionIsRefusedAndNothingElse) {
   wrong[9].kind = LinkKind::datagrams;
   wrong[9].source_qpn = 1;
   for (std::size_t i = 0; i < wrong.size(); ++i) {
-    Stranger stranger(there, wrong[i]);
-    const auto reply = stranger.answer();
+    RawClient client(there, wrong[i]);
+    const auto reply = client.answer();
     ASSERT_TRUE(reply) << i;
     EXPECT_EQ(reply->refusal, Refusal::malformed) << i;
-    EXPECT_EQ(stranger.hear(), "") << "closed";
+    EXPECT_EQ(client.hear(), "") << "closed";
   }
-  EXPECT_TRUE(there.callers.empty());
-  const Stranger good(there, Hello{});
-  EXPECT_TRUE(wait_for({&there.loop}, [&] { return !there.callers.empty(); }));
+  EXPECT_TRUE(there.requests.empty());
+  const RawClient good(there, Hello{});
+  EXPECT_TRUE(wait_for({&there.loop}, [&] { return !there.requests.empty(); }));
 }
 
 TEST(SoftverbsHandshake, GarbageIsRefusedAtItsFirstBytes) {
   Process there;
-  Stranger stranger(there, bytes_of("GET / HTTP/1.1\r\n"));
-  const auto reply = stranger.answer();
+  RawClient client(there, bytes_of("GET / HTTP/1.1\r\n"));
+  const auto reply = client.answer();
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->refusal, Refusal::malformed);
   Process here;
@@ -145,36 +145,36 @@ TEST(SoftverbsHandshake, GarbageIsRefusedAtItsFirstBytes) {
 TEST(SoftverbsHandshake, HalfAHelloThenSilenceIsClosedAfter5Seconds) {
   Process there;
   const Hello hello;
-  Stranger stranger(there, std::as_bytes(std::span(&hello, 1)).first(sizeof hello / 2));
+  RawClient client(there, std::as_bytes(std::span(&hello, 1)).first(sizeof hello / 2));
   for (int i = 0; i < 10; ++i) there.loop.wait(Clock::now() + 1ms);
   char byte;
   there.listener.expire(Clock::now() + 4s);
-  EXPECT_EQ(recv(stranger.socket().get(), &byte, 1, MSG_DONTWAIT), -1) << "not yet";
+  EXPECT_EQ(recv(client.socket().get(), &byte, 1, MSG_DONTWAIT), -1) << "not yet";
   there.listener.expire(Clock::now() + 6s);
-  EXPECT_EQ(stranger.hear(), "");
-  EXPECT_TRUE(there.callers.empty());
+  EXPECT_EQ(client.hear(), "");
+  EXPECT_TRUE(there.requests.empty());
 }
 
 TEST(SoftverbsHandshake, AHelloMayComeByteByByte) {
   Process there;
   const Hello hello;
   const auto bytes = std::as_bytes(std::span(&hello, 1));
-  Stranger stranger(there, bytes.first(1));
+  RawClient client(there, bytes.first(1));
   for (std::size_t i = 1; i < bytes.size(); ++i) {
-    EXPECT_TRUE(there.callers.empty());
-    stranger.say(bytes.subspan(i, 1));
+    EXPECT_TRUE(there.requests.empty());
+    client.say(bytes.subspan(i, 1));
     there.loop.wait(Clock::now());
   }
-  EXPECT_TRUE(wait_for({&there.loop}, [&] { return !there.callers.empty(); }));
+  EXPECT_TRUE(wait_for({&there.loop}, [&] { return !there.requests.empty(); }));
 }
 
 TEST(SoftverbsHandshake, MoreThan256WaitingConnectionsAreTurnedAway) {
   Process there;
-  std::vector<Stranger> waiting;
+  std::vector<RawClient> waiting;
   waiting.reserve(256);
   for (int i = 0; i < 256; ++i) waiting.emplace_back(there, bytes_of("gdr"));
   for (int i = 0; i < 10; ++i) there.loop.wait(Clock::now());
-  Stranger last(there, std::span<const std::byte>{});
+  RawClient last(there, std::span<const std::byte>{});
   const auto reply = last.answer();
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->refusal, Refusal::busy);
@@ -183,29 +183,29 @@ TEST(SoftverbsHandshake, MoreThan256WaitingConnectionsAreTurnedAway) {
   EXPECT_NE(connect(here, there).dialing, nullptr) << "there is room again";
 }
 
-TEST(SoftverbsHandshake, APeerThatClaimsAnotherProcessGetsNoSharedMemory) {
+TEST(SoftverbsHandshake, ARemoteThatClaimsAnotherProcessGetsNoSharedMemory) {
   Process there;
   const auto rings = RingPair::offer(1);
   Hello hello;
   hello.locality = our_locality(there.loop.doorbell(), rings->descriptor());
   hello.locality.cookie ^= 1;
-  Stranger stranger(there, hello);
-  ASSERT_TRUE(wait_for({&there.loop}, [&] { return !there.callers.empty(); }));
-  const auto link = there.callers.front().accept();
+  RawClient client(there, hello);
+  ASSERT_TRUE(wait_for({&there.loop}, [&] { return !there.requests.empty(); }));
+  const auto link = there.requests.front().accept();
   ASSERT_NE(link, nullptr);
   EXPECT_FALSE(link->can_pull());
-  const auto reply = stranger.answer();
+  const auto reply = client.answer();
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->shares_rings, 0u);
   EXPECT_EQ(reply->can_pull, 0u);
   EXPECT_EQ(reply->locality.doorbell, there.loop.doorbell());
 
   const FrameHeader header = send_header(0, 0);
-  stranger.say(std::as_bytes(std::span(&header, 1)));
+  client.say(std::as_bytes(std::span(&header, 1)));
   EXPECT_TRUE(wait_for({&there.loop}, [&] { return try_take(*link, 0, 0); })) << "the socket serves";
 }
 
-TEST(SoftverbsHandshake, APeerOfAnotherHostOrNamespaceGetsNoSharedMemory) {
+TEST(SoftverbsHandshake, ARemoteOfAnotherHostOrNamespaceGetsNoSharedMemory) {
   for (const bool other_host : {true, false}) {
     Process there;
     const Locality ours = our_locality(-1, -1);
@@ -213,28 +213,28 @@ TEST(SoftverbsHandshake, APeerOfAnotherHostOrNamespaceGetsNoSharedMemory) {
     Hello hello;
     hello.locality = our_locality(there.loop.doorbell(), rings->descriptor());
     other_host ? void(hello.locality.boot_id[0] ^= 1) : void(hello.locality.pid_namespace ^= 1);
-    Stranger stranger(there, hello);
-    ASSERT_TRUE(wait_for({&there.loop}, [&] { return !there.callers.empty(); }));
-    const auto link = there.callers.front().accept();
+    RawClient client(there, hello);
+    ASSERT_TRUE(wait_for({&there.loop}, [&] { return !there.requests.empty(); }));
+    const auto link = there.requests.front().accept();
     ASSERT_NE(link, nullptr);
-    const auto reply = stranger.answer();
+    const auto reply = client.answer();
     ASSERT_TRUE(reply);
     EXPECT_EQ(reply->shares_rings + reply->can_pull, 0u);
-    EXPECT_EQ(reply->locality.pid, 0) << "nothing of use to that peer is told";
+    EXPECT_EQ(reply->locality.pid, 0) << "nothing of use to that remote is told";
   }
 }
 
 TEST(SoftverbsHandshake, ACallerThatHungUpIsNotAccepted) {
   Process there;
-  Stranger stranger(there, Hello{});
-  ASSERT_TRUE(wait_for({&there.loop}, [&] { return !there.callers.empty(); }));
-  stranger.socket() = Descriptor();
-  EXPECT_EQ(there.callers.front().accept(), nullptr);
+  RawClient client(there, Hello{});
+  ASSERT_TRUE(wait_for({&there.loop}, [&] { return !there.requests.empty(); }));
+  client.socket() = Descriptor();
+  EXPECT_EQ(there.requests.front().accept(), nullptr);
 }
 
 TEST(SoftverbsHandshake, AnUnansweredCallerSeesTheConnectionClose) {
   Process here, there;
-  const DialResult result = dial(here, there.address(), [&] { there.callers.clear(); }, {&there.loop});
+  const DialResult result = dial(here, there.address(), [&] { there.requests.clear(); }, {&there.loop});
   EXPECT_EQ(result.link, nullptr);
   EXPECT_EQ(result.error, to_string(there.address()) + " closed the connection without an answer");
 }
@@ -252,7 +252,7 @@ TEST(SoftverbsHandshake, APortWhereNobodyListensIsAnErrorAtOnce) {
   EXPECT_EQ(result.error, "connect to " + to_string(nobody) + ": ECONNREFUSED");
 }
 
-TEST(SoftverbsHandshake, ASilentPeerIsGivenUpAtTheDeadline) {
+TEST(SoftverbsHandshake, ASilentRemoteIsGivenUpAtTheDeadline) {
   Process here;
   const ListeningSlot silent = claim_slot();
   const sockaddr_in6 address = address_of(loopback_gid(), silent.slot, 0);
@@ -266,7 +266,7 @@ TEST(SoftverbsHandshake, ASilentPeerIsGivenUpAtTheDeadline) {
   EXPECT_EQ(error, "wait for the answer of " + to_string(address) + ": ETIMEDOUT");
 }
 
-TEST(SoftverbsHandshake, APeerThatAnswersOtherwiseIsNotASoftverbsPeer) {
+TEST(SoftverbsHandshake, ARemoteThatAnswersOtherwiseIsNotASoftverbsRemote) {
   Process here;
   const ListeningSlot other = claim_slot();
   const sockaddr_in6 address = address_of(loopback_gid(), other.slot, 0);
@@ -314,13 +314,13 @@ TEST(SoftverbsHandshake, ABadTransportIsTheErrorOfTheDial) {
 #ifndef __SANITIZE_ADDRESS__  // the sanitizer itself opens files
 TEST(SoftverbsHandshake, WithoutDescriptorsConnectionsWaitAndNothingSpins) {
   Process there;
-  const Descriptor stranger = open_stream_socket();
+  const Descriptor client = open_stream_socket();
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const Descriptor lowest_free(dup(0));
   const rlimit none{rlim_t(lowest_free.get()), before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  connect_to(stranger, there.address());
+  connect_to(client, there.address());
   there.loop.wait(Clock::now() + 100ms);  // finds that it cannot accept
   const auto begin = Clock::now();
   there.loop.wait(begin + 30ms);
@@ -330,8 +330,8 @@ TEST(SoftverbsHandshake, WithoutDescriptorsConnectionsWaitAndNothingSpins) {
 
   there.listener.expire(Clock::now());
   const Hello hello;
-  EXPECT_EQ(send(stranger.get(), &hello, sizeof hello, MSG_NOSIGNAL), ssize_t(sizeof hello));
-  EXPECT_TRUE(wait_for({&there.loop}, [&] { return !there.callers.empty(); }));
+  EXPECT_EQ(send(client.get(), &hello, sizeof hello, MSG_NOSIGNAL), ssize_t(sizeof hello));
+  EXPECT_TRUE(wait_for({&there.loop}, [&] { return !there.requests.empty(); }));
 }
 #endif
 

@@ -132,11 +132,11 @@ TEST_P(SoftverbsLink, FramesFromBeforeTheEndAreStillThere) {
     return far.broken();
   }));
   EXPECT_EQ(taken, 10u);
-  EXPECT_STREQ(far.why_broken(), "the peer closed the connection");
+  EXPECT_STREQ(far.why_broken(), "the remote closed the connection");
   EXPECT_FALSE(far.fits(0));
 }
 
-TEST_P(SoftverbsLink, AFrameThatIsKeptDoesNotHideTheEndOfThePeer) {
+TEST_P(SoftverbsLink, AFrameThatIsKeptDoesNotHideTheEndOfTheRemote) {
   ASSERT_TRUE(try_add(near, 0, 8));
   ASSERT_TRUE(try_add(near, 1, 8));
   near.flush();
@@ -147,8 +147,8 @@ TEST_P(SoftverbsLink, AFrameThatIsKeptDoesNotHideTheEndOfThePeer) {
   EXPECT_TRUE(try_take(far, 1, 8));
 }
 
-// The write fails first, and what the peer had sent is read all the same. A SIGPIPE would end this program.
-TEST_P(SoftverbsLink, WritingToAPeerThatIsGoneNeitherKillsNorLosesFrames) {
+// The write fails first, and what the remote had sent is read all the same. A SIGPIPE would end this program.
+TEST_P(SoftverbsLink, WritingToARemoteThatIsGoneNeitherKillsNorLosesFrames) {
   while (far.arm()) {
   }
   ASSERT_TRUE(try_add(near, 0, 8));
@@ -196,8 +196,8 @@ TEST_P(SoftverbsLink, AMalformedFrameBreaksItsLinkAndNoOther) {
 TEST_P(SoftverbsLink, MemoryIsReadOnlyWhereSharingIsAllowed) {
   EXPECT_EQ(near.can_pull(), shares_memory());
   EXPECT_EQ(far.can_pull(), shares_memory());
-  EXPECT_EQ(near.peer_can_pull(), shares_memory());
-  const std::string theirs = "what the peer has";
+  EXPECT_EQ(near.remote_can_pull(), shares_memory());
+  const std::string theirs = "what the remote has";
   std::string ours(theirs.size(), ' ');
   const auto address = reinterpret_cast<std::uint64_t>(theirs.data());
   EXPECT_EQ(near.pull(address, ours.data(), ours.size()), shares_memory() ? 0 : EPERM);

@@ -12,7 +12,7 @@ namespace {
 
 using namespace test;
 
-/// A link whose peer is the test itself, with its hands in the rings and on the socket.
+/// A link whose remote is the test itself, with its hands in the rings and on the socket.
 struct Victim {
   explicit Victim(bool shares_rings) {
     int ends[2];
@@ -38,7 +38,7 @@ TEST(SoftverbsLinkDefence, ImpossiblePositionsInSharedRingsBreakTheLink) {
     Victim victim(true);
     victim.rings->outgoing().produced = position;
     EXPECT_EQ(victim.link->next(), nullptr);
-    EXPECT_STREQ(victim.link->why_broken(), "the peer left an impossible position in the ring") << position;
+    EXPECT_STREQ(victim.link->why_broken(), "the remote left an impossible position in the ring") << position;
   }
   Victim victim(true);
   victim.rings->incoming().consumed = 64;
@@ -46,7 +46,7 @@ TEST(SoftverbsLinkDefence, ImpossiblePositionsInSharedRingsBreakTheLink) {
   for (int i = 0; i < 20 && victim.link->fits(max_frame_payload_bytes); ++i) {
     victim.link->add(send_header(0, max_frame_payload_bytes));
   }
-  EXPECT_STREQ(victim.link->why_broken(), "the peer left an impossible position in the ring");
+  EXPECT_STREQ(victim.link->why_broken(), "the remote left an impossible position in the ring");
 }
 
 TEST(SoftverbsLinkDefence, APartOfAFrameInASharedRingBreaksTheLink) {
@@ -56,7 +56,7 @@ TEST(SoftverbsLinkDefence, APartOfAFrameInASharedRingBreaksTheLink) {
   std::memcpy(producer.reserve(64).first.data(), &header, sizeof header);
   EXPECT_FALSE(producer.publish());
   EXPECT_EQ(victim.link->next(), nullptr);
-  EXPECT_STREQ(victim.link->why_broken(), "the peer published a part of a frame");
+  EXPECT_STREQ(victim.link->why_broken(), "the remote published a part of a frame");
 }
 
 TEST(SoftverbsLinkDefence, AHeaderThatChangesAfterItWasCheckedDoesNotMatter) {
@@ -102,7 +102,7 @@ TEST(SoftverbsLinkDefence, WithoutADoorbellAByteOnTheSocketRings) {
   EXPECT_EQ(victim.link->next(), nullptr);
   EXPECT_FALSE(victim.link->broken());
 
-  // And the other way round: what the link publishes rings the peer, who said that it sleeps.
+  // And the other way round: what the link publishes rings the remote, who said that it sleeps.
   RingConsumer consumer(victim.rings->incoming());
   EXPECT_FALSE(consumer.arm());
   ASSERT_TRUE(try_add(*victim.link, 0, 8));

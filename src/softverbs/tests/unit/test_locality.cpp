@@ -50,8 +50,8 @@ TEST(SoftverbsLocality, FramesOfAProcessThatDiedAreStillThereAndItsDeathIsSeen) 
     if (link->arm()) return false;
     _exit(0);  // no destructor runs
   });
-  ASSERT_TRUE(wait_for({&here.loop}, [&] { return !here.callers.empty(); }));
-  const auto link = here.callers.front().accept();
+  ASSERT_TRUE(wait_for({&here.loop}, [&] { return !here.requests.empty(); }));
+  const auto link = here.requests.front().accept();
   ASSERT_NE(link, nullptr);
   ASSERT_TRUE(try_add(*link, 0, 8));
   link->flush();

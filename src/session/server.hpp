@@ -1,10 +1,15 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
 #include "gdrbench/session.hpp"
 #include "session/acceptor.hpp"
+#include "session/data_connections.hpp"
 #include "session/harness.hpp"
-#include "session/lane_desk.hpp"
-#include "session/log.hpp"
 
 namespace gdrbench::session {
 
@@ -13,7 +18,8 @@ class ServerCore {
  public:
   ServerCore(ServeOptions options, Harness harness);
   std::uint16_t port() const { return listener_.port(); }
-  void run(int sessions);
+  /// As Server::run().
+  void run(int visits);
   void stop() { acceptor_.stop(); }
 
  private:
@@ -25,7 +31,7 @@ class ServerCore {
   const std::chrono::milliseconds idle_limit_;
   const std::function<nlohmann::json(const nlohmann::json&)> examine_;
   Log log_;
-  LaneDesk lanes_;
+  DataConnections data_connections_;
   wire::Listener listener_;
   Acceptor acceptor_;
 };

@@ -16,16 +16,16 @@ namespace {
 using namespace std::chrono_literals;
 
 // Connections to the process of a queue pair that say nothing: as many as a listener waits for.
-std::vector<Descriptor> silent_callers(const ibv_gid& gid, std::uint32_t qpn) {
-  std::vector<Descriptor> callers;
+std::vector<Descriptor> silent_connections(const ibv_gid& gid, std::uint32_t qpn) {
+  std::vector<Descriptor> connections;
   const sockaddr_in6 address = address_of(gid, slot_of(qpn), host_gids().front().interface);
   for (int i = 0; i < 256; ++i) {
     Descriptor socket = open_stream_socket();
     connect_to(socket, address);
-    callers.push_back(std::move(socket));
+    connections.push_back(std::move(socket));
   }
   std::this_thread::sleep_for(100ms);  // they are accepted
-  return callers;
+  return connections;
 }
 
 void connect_to_itself(ibv_qp* qp, const ibv_gid& gid) {
@@ -53,7 +53,7 @@ void connect_to_itself(ibv_qp* qp, const ibv_gid& gid) {
             0);
 }
 
-TEST(SoftverbsBusyPeer, IsCalledAgainUntilItAnswers) {
+TEST(SoftverbsBusyRemote, IsCalledAgainUntilItAnswers) {
   ibv_device** const devices = ibv_get_device_list(nullptr);
   ibv_context* const context = ibv_open_device(devices[0]);
   ASSERT_NE(context, nullptr);
@@ -70,7 +70,7 @@ TEST(SoftverbsBusyPeer, IsCalledAgainUntilItAnswers) {
   ibv_gid gid{};
   ASSERT_EQ(ibv_query_gid(context, 1, 0, &gid), 0);
 
-  std::vector<Descriptor> callers = silent_callers(gid, qp->qp_num);
+  std::vector<Descriptor> connections = silent_connections(gid, qp->qp_num);
   connect_to_itself(qp, gid);
   ibv_sge list{reinterpret_cast<std::uintptr_t>(memory.data()), 8, region->lkey};
   ibv_send_wr write{};
@@ -83,8 +83,8 @@ TEST(SoftverbsBusyPeer, IsCalledAgainUntilItAnswers) {
   ASSERT_EQ(ibv_post_send(qp, &write, &bad), 0);
   ibv_wc done{};
   std::this_thread::sleep_for(200ms);
-  EXPECT_EQ(ibv_poll_cq(queue, 1, &done), 0) << "the peer is busy: neither done nor failed";
-  callers.clear();
+  EXPECT_EQ(ibv_poll_cq(queue, 1, &done), 0) << "the remote is busy: neither done nor failed";
+  connections.clear();
   for (const auto until = Clock::now() + 20s; ibv_poll_cq(queue, 1, &done) == 0 && Clock::now() < until;) {
   }
   EXPECT_EQ(done.opcode, IBV_WC_RDMA_WRITE);

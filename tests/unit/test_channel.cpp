@@ -5,9 +5,8 @@
 #include <thread>
 
 #include "gdrbench/error.hpp"
-#include "session/frame.hpp"
-#include "session/log.hpp"
-#include "session/message.hpp"
+#include "session/acceptor.hpp"
+#include "session/channel.hpp"
 
 namespace gdrbench::session {
 namespace {
@@ -18,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class FrameTest : public ::testing::Test {
+class ChannelTest : public ::testing::Test {
  protected:
   void put(const std::string& bytes) { near.send_all(std::as_bytes(std::span(bytes)), after(2s), "test"); }
   void put_frame(const std::string& text) {
@@ -40,7 +39,7 @@ class FrameTest : public ::testing::Test {
   wire::Socket far = listener.accept(after(2s));
 };
 
-TEST_F(FrameTest, AMessageArrivesAsItWasSent) {
+TEST_F(ChannelTest, AMessageArrivesAsItWasSent) {
   const json message = {{"type", "open"}, {"seed", 18446744073709551615u}, {"text", "µs"}, {"none", nullptr}};
   send_message(near, message, after(1s), "test");
   send_message(near, {{"type", "second"}}, after(1s), "test");
@@ -48,14 +47,14 @@ TEST_F(FrameTest, AMessageArrivesAsItWasSent) {
   EXPECT_EQ(take().at("type"), "second");
 }
 
-TEST_F(FrameTest, TheLengthIsBigEndian) {
+TEST_F(ChannelTest, TheLengthIsBigEndian) {
   send_message(near, json::object(), after(1s), "test");
   std::array<std::byte, 6> bytes{};
   far.receive_all(bytes, after(1s), "test");
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), 6), std::string("\0\0\0\x02{}", 6));
 }
 
-TEST_F(FrameTest, AMessageOfTheLargestSizePassesAndOneByteMoreDoesNot) {
+TEST_F(ChannelTest, AMessageOfTheLargestSizePassesAndOneByteMoreDoesNot) {
   json message = {{"t", ""}};
   message["t"] = std::string(max_message_bytes - message.dump().size(), 'x');
   std::thread sender([&] { send_message(near, message, after(5s), "test"); });
@@ -67,36 +66,36 @@ TEST_F(FrameTest, AMessageOfTheLargestSizePassesAndOneByteMoreDoesNot) {
   EXPECT_THAT(refusal(), HasSubstr("claims 1048577 bytes"));
 }
 
-TEST_F(FrameTest, GarbageIsShownEscaped) {
+TEST_F(ChannelTest, GarbageIsShownEscaped) {
   put("SSH-2.0-OpenSSH_9.2\r\n");
   EXPECT_THAT(refusal(),
               AllOf(StartsWith("taking: "), HasSubstr("begins with \"SSH-2.0-OpenSSH_9.2\\x0d\\x0a\"")));
 }
 
-TEST_F(FrameTest, TextThatIsNoJsonObjectIsRefused) {
+TEST_F(ChannelTest, TextThatIsNoJsonObjectIsRefused) {
   put_frame("hello");
   EXPECT_THAT(refusal(), HasSubstr("begins with \"hello\""));
   put_frame("[1]");
   EXPECT_THAT(refusal(), HasSubstr("not an object"));
   put_frame("");
-  EXPECT_THAT(refusal(), HasSubstr("no gdrbench message"));
+  EXPECT_THAT(refusal(), HasSubstr("not a gdrbench message"));
   put_frame("{\"a\": 1} x");
-  EXPECT_THAT(refusal(), HasSubstr("no gdrbench message"));
+  EXPECT_THAT(refusal(), HasSubstr("not a gdrbench message"));
 }
 
-TEST_F(FrameTest, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
+TEST_F(ChannelTest, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
   put_frame("{\"a\":" + std::string(500'000, '['));
   EXPECT_THAT(refusal(), HasSubstr("too deeply nested"));
   put_frame("{\"a\":[[[[[[[[[[]]]]]]]]]]}");
   EXPECT_EQ(take().size(), 1);
 }
 
-TEST_F(FrameTest, ABrokenTextDoesNotBreakTheSender) {
+TEST_F(ChannelTest, ABrokenTextDoesNotBreakTheSender) {
   send_message(near, {{"host", "\xff\xfe"}}, after(1s), "test");
   EXPECT_EQ(take().at("host"), "\ufffd\ufffd");
 }
 
-TEST_F(FrameTest, HalfAMessageEndsAtTheDeadline) {
+TEST_F(ChannelTest, HalfAMessageEndsAtTheDeadline) {
   put(std::string("\0\0\0\x10{\"a\"", 8));
   EXPECT_THAT(refusal(), HasSubstr("timed out"));
 }
@@ -112,7 +111,7 @@ TEST(Message, ErrorsKeepTheirKindAcrossTheConnection) {
   }
 }
 
-TEST(Message, ControlCharactersOfAPeerDoNotReachTheTerminal) {
+TEST(Message, ControlCharactersOfARemoteDoNotReachTheTerminal) {
   EXPECT_EQ(text_of({{"text", "a\x1b[31mµ\n"}}, "text"), "a\\x1b[31mµ\\x0a");
   EXPECT_LT(text_of({{"text", std::string(100'000, 'x')}}, "text").size(), 5'000);
   EXPECT_EQ(text_of({{"text", 5}}, "text"), "");
@@ -127,7 +126,7 @@ TEST(Message, ALongTextIsCutBetweenCharacters) {
   EXPECT_EQ(text_of({{"text", text}}, "text"), expected + "…");
 }
 
-TEST(Log, WhatAPeerSentNeitherSteersTheTerminalNorBeginsALine) {
+TEST(Log, WhatAClientSentNeitherSteersTheTerminalNorBeginsALine) {
   std::string written;
   Log log([&](const std::string& line) { written = line; });
   log("case.path: unknown '\x1b[2J\x1b]0;pwn\x07\nfake line\u009b' \x9b\xc2");

@@ -2,12 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/records.hpp"
 #include "gdrbench/error.hpp"
-#include "session/case_json.hpp"
 
-namespace gdrbench::session {
+namespace gdrbench {
 namespace {
 
 using nlohmann::json;
@@ -55,7 +56,7 @@ Case unusual_case() {
 }
 
 Case over_the_wire(const Case& c) {
-  return case_from_json(json::parse(case_to_json(c).dump()));
+  return case_from_json(json::parse(to_json(c).dump()));
 }
 
 std::string refusal(const json& j) {
@@ -68,7 +69,7 @@ std::string refusal(const json& j) {
 }
 
 std::string refusal(const json::json_pointer& where, const json& value) {
-  json j = case_to_json({});
+  json j = to_json(Case{});
   j[where] = value;
   return refusal(j);
 }
@@ -79,10 +80,10 @@ TEST(CaseJson, EveryFieldMakesTheRoundTrip) {
 }
 
 TEST(CaseJson, EveryFieldIsNeededAndNamedWhenMissing) {
-  const json whole = case_to_json(unusual_case()).flatten();
+  const json whole = to_json(unusual_case()).flatten();
   EXPECT_EQ(whole.size(), 34);
   for (const auto& [where, value] : whole.items()) {
-    json j = case_to_json(unusual_case());
+    json j = to_json(unusual_case());
     const json::json_pointer pointer(where);
     j.at(pointer.parent_pointer()).erase(pointer.back());
     EXPECT_THAT(refusal(j), AllOf(HasSubstr(pointer.back()), HasSubstr("missing")));
@@ -90,7 +91,7 @@ TEST(CaseJson, EveryFieldIsNeededAndNamedWhenMissing) {
 }
 
 TEST(CaseJson, EveryFieldIsNamedWhenOfAnotherType) {
-  const json whole = case_to_json(unusual_case()).flatten();
+  const json whole = to_json(unusual_case()).flatten();
   for (const auto& [where, value] : whole.items()) {
     const json::json_pointer pointer(where);
     EXPECT_THAT(refusal(pointer, json::array({1})), HasSubstr(pointer.back()));
@@ -109,7 +110,7 @@ TEST(CaseJson, UnknownNamesAreRefusedWithTheKnownOnes) {
 TEST(CaseJson, NumbersOutOfRangeAreRefused) {
   struct Limit {
     const char* where;
-    std::uint64_t least, most;
+    std::uint64_t min, max;
   };
   const Limit limits[] = {{"/size_bytes", 1, std::uint64_t{1} << 44},
                           {"/depth", 1, 4096},
@@ -129,11 +130,11 @@ TEST(CaseJson, NumbersOutOfRangeAreRefused) {
                           {"/verbs/inline_bytes", 0, 65'536}};
   for (const Limit& limit : limits) {
     const json::json_pointer where(limit.where);
-    EXPECT_EQ(refusal(where, limit.least), "accepted") << limit.where;
-    EXPECT_EQ(refusal(where, limit.most), "accepted") << limit.where;
-    EXPECT_THAT(refusal(where, limit.most + 1), HasSubstr(where.back()));
-    if (limit.least > 0) {
-      EXPECT_THAT(refusal(where, limit.least - 1), HasSubstr(where.back()));
+    EXPECT_EQ(refusal(where, limit.min), "accepted") << limit.where;
+    EXPECT_EQ(refusal(where, limit.max), "accepted") << limit.where;
+    EXPECT_THAT(refusal(where, limit.max + 1), HasSubstr(where.back()));
+    if (limit.min > 0) {
+      EXPECT_THAT(refusal(where, limit.min - 1), HasSubstr(where.back()));
     }
     EXPECT_THAT(refusal(where, std::numeric_limits<std::uint64_t>::max()), HasSubstr(where.back()));
   }
@@ -142,7 +143,7 @@ TEST(CaseJson, NumbersOutOfRangeAreRefused) {
 }
 
 TEST(CaseJson, SizesWhoseProductWouldOverflowAreRefused) {
-  json j = case_to_json({});
+  json j = to_json(Case{});
   j["size_bytes"] = std::uint64_t{1} << 44;
   j["depth"] = 4096;
   j["queue_pairs"] = 1024;
@@ -156,20 +157,23 @@ TEST(CaseJson, ALongWrongValueIsNotRepeated) {
 
 TEST(RunJson, RequestAndResultMakeTheRoundTrip) {
   const RunRequest request = request_from_json(
-      json::parse(request_to_json({.iterations = 5, .warmup = 6, .seed = ~std::uint64_t{0}}).dump()));
+      json::parse(to_json(RunRequest{.iterations = 5, .warmup = 6, .seed = ~std::uint64_t{0}}).dump()));
   EXPECT_EQ(request.iterations, 5);
   EXPECT_EQ(request.warmup, 6);
   EXPECT_EQ(request.seed, ~std::uint64_t{0});
   EXPECT_THROW(request_from_json({{"iterations", 0}, {"warmup", 0}, {"seed", 0}}), UsageError);
 
-  const EndResult sent{
+  const RankResult sent{
       .elapsed_s = 0.1,
       .messages_sent = 2,
       .messages_received = 3,
       .cpu = {.elapsed_s = 4, .user_s = 5, .system_s = 6, .thread_s = 7, .irq_s = 8, .softirq_s = 9},
-      .samples_us = {1.0},
-      .load = LoadRates{.alone_units_per_second = 10, .together_units_per_second = 11}};
-  const EndResult got = end_result_from_json(json::parse(end_result_to_json(sent).dump()));
+      .latency_us =
+          LatencySummary{
+              .min = 12, .mean = 13, .p50 = 14, .p90 = 15, .p99 = 16, .p99_9 = 17, .p99_99 = 18, .max = 19},
+      .load = LoadRates{.alone_units_per_second = 10, .together_units_per_second = 11},
+      .samples_ns = {1}};
+  const RankResult got = rank_result_from_json(json::parse(to_json(sent).dump()));
   EXPECT_EQ(got.elapsed_s, 0.1);
   EXPECT_EQ(got.messages_sent, 2);
   EXPECT_EQ(got.messages_received, 3);
@@ -179,38 +183,42 @@ TEST(RunJson, RequestAndResultMakeTheRoundTrip) {
   EXPECT_EQ(got.cpu.thread_s, 7);
   EXPECT_EQ(got.cpu.irq_s, 8);
   EXPECT_EQ(got.cpu.softirq_s, 9);
-  EXPECT_TRUE(got.samples_us.empty());
+  EXPECT_TRUE(got.samples_ns.empty()) << "they stay where they were taken";
+  ASSERT_TRUE(got.latency_us);
+  EXPECT_EQ(got.latency_us->min, 12);
+  EXPECT_EQ(got.latency_us->p99_9, 17);
+  EXPECT_EQ(got.latency_us->max, 19);
   EXPECT_EQ(got.load, sent.load);
-  EXPECT_EQ(end_result_from_json(end_result_to_json({})).load, std::nullopt);
+  EXPECT_EQ(rank_result_from_json(to_json(RankResult{})).load, std::nullopt);
 }
 
 TEST(RunJson, RatesOfALoadThatNoMachineReachesAreRefused) {
-  const json whole = end_result_to_json({.load = LoadRates{1, 1}});
+  const json whole = to_json(RankResult{.load = LoadRates{1, 1}});
   for (const char* where : {"/load/alone_units_per_second", "/load/together_units_per_second"})
     for (const double wrong : {-1.0, 1e19, std::numeric_limits<double>::infinity()}) {
       json j = whole;
       j[json::json_pointer(where)] = wrong;
-      EXPECT_THROW(end_result_from_json(j), UsageError) << where << " = " << wrong;
+      EXPECT_THROW(rank_result_from_json(j), UsageError) << where << " = " << wrong;
     }
 }
 
 TEST(RunJson, SecondsThatNoClockCountsAreRefused) {
-  const json whole = end_result_to_json({});
-  EXPECT_NO_THROW(end_result_from_json(whole));
+  const json whole = to_json(RankResult{});
+  EXPECT_NO_THROW(rank_result_from_json(whole));
   for (const char* where : {"/elapsed_s", "/cpu/elapsed_s", "/cpu/user_s", "/cpu/system_s", "/cpu/thread_s",
                             "/cpu/irq_s", "/cpu/softirq_s"}) {
     for (const double wrong : {-5.0, 1e308, 1.1e9, std::numeric_limits<double>::infinity()}) {
       json j = whole;
       j[json::json_pointer(where)] = wrong;
-      EXPECT_THROW(end_result_from_json(j), UsageError) << where << " = " << wrong;
+      EXPECT_THROW(rank_result_from_json(j), UsageError) << where << " = " << wrong;
     }
   }
   for (const char* where : {"/elapsed_s", "/cpu/elapsed_s"}) {
     json j = whole;
     j[json::json_pointer(where)] = 1e-320;
-    EXPECT_THROW(end_result_from_json(j), UsageError) << where;
+    EXPECT_THROW(rank_result_from_json(j), UsageError) << where;
   }
 }
 
 }  // namespace
-}  // namespace gdrbench::session
+}  // namespace gdrbench
