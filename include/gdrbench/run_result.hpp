@@ -22,10 +22,10 @@ struct RunRequest {
 /// core.
 struct CpuUsage {
   double elapsed_s = 0;
-  double user_s = 0;     ///< of the process, all threads
-  double system_s = 0;   ///< of the process, all threads
-  double thread_s = 0;   ///< user and system time of the measuring thread alone
-  double irq_s = 0;      ///< of the whole host
+  double user_s = 0;    ///< of the process, all threads; of the measuring one where several pairs run at once
+  double system_s = 0;  ///< likewise
+  double thread_s = 0;  ///< user and system time of the measuring thread alone
+  double irq_s = 0;     ///< of the whole host
   double softirq_s = 0;  ///< of the whole host
 };
 

@@ -140,12 +140,11 @@ int measure(const Command& command, const MeasureFlags& flags, const Invocation&
   document.ranks = {std::move(here), session.remote()};
   const std::vector<benchmarks::MeasureOptions> by_pair =
       benchmarks::options_by_pair(document.ranks.front(), document.ranks.back(), options);
-  std::vector<std::unique_ptr<Session>> joined;  // one for each further pair, so that all can run at once
-  for (std::size_t i = 1; i < by_pair.size(); ++i)
-    joined.push_back(std::make_unique<Session>(connect_options(flags, responder)));
+  std::vector<Session> joined;  // one for each further pair, so that all can run at once
+  for (std::size_t i = 1; i < by_pair.size(); ++i) joined.push_back(session.join());
   std::vector<benchmarks::PlacedPair> pairs;
   for (std::size_t i = 0; i < by_pair.size(); ++i) {
-    Session& own = i == 0 ? session : *joined[i - 1];
+    Session& own = i == 0 ? session : joined[i - 1];
     pairs.push_back({&own, benchmarks::discover(own, document.ranks.front(), by_pair[i])});
   }
   keep_common_paths(pairs);

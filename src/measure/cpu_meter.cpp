@@ -63,8 +63,11 @@ CpuUsage CpuMeter::stop() {
 
   CpuUsage result;
   result.elapsed_s = stopped_s - started_s_;
-  result.user_s = difference_s(process_.ru_utime, process.ru_utime);
-  result.system_s = difference_s(process_.ru_stime, process.ru_stime);
+  const bool whole = scope_ == Scope::process;
+  const rusage& from = whole ? process_ : thread_;
+  const rusage& to = whole ? process : thread;
+  result.user_s = difference_s(from.ru_utime, to.ru_utime);
+  result.system_s = difference_s(from.ru_stime, to.ru_stime);
   result.thread_s =
       difference_s(thread_.ru_utime, thread.ru_utime) + difference_s(thread_.ru_stime, thread.ru_stime);
   if (host_times_known_) {

@@ -17,7 +17,10 @@ namespace gdrbench::measure {
 /// of the result.
 class CpuMeter {
  public:
-  explicit CpuMeter(const std::filesystem::path& proc = "/proc") : stat_(proc / "stat") {}
+  /// Whose user and system time it tells; of one thread where other threads of the process measure, too.
+  enum class Scope { process, thread };
+  explicit CpuMeter(Scope scope = Scope::process, const std::filesystem::path& proc = "/proc")
+      : scope_(scope), stat_(proc / "stat") {}
 
   /// Throws SystemError when getrusage fails.
   void start();
@@ -33,6 +36,7 @@ class CpuMeter {
   };
   std::optional<HostTicks> read_host_ticks() const;
 
+  Scope scope_;
   std::filesystem::path stat_;
   std::optional<HostTicks> host_;
   rusage process_{};

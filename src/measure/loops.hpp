@@ -87,7 +87,9 @@ void drain(P& path, CompletionMode mode, std::uint64_t posts) {
 /// What is metered beside the messages, over the timed part: started again where it begins anew.
 class Meter {
  public:
-  explicit Meter(const LoopPlan& plan) : load_(plan.load) {}
+  explicit Meter(const LoopPlan& plan)
+      : cpu_(plan.c.pairs_at_once > 1 ? CpuMeter::Scope::thread : CpuMeter::Scope::process),
+        load_(plan.load) {}
   void start() {
     cpu_.start();
     if (load_ != nullptr) load_->begin();

@@ -32,7 +32,7 @@ void spin(std::chrono::milliseconds span) {
 
 TEST_F(CpuMeterTest, host_times_are_the_irq_and_softirq_ticks_between_start_and_stop) {
   write_stat("cpu  100 2 300 4000 5 60 700 0 0 0\ncpu0 100 2 300 4000 5 60 700 0 0 0\n");
-  CpuMeter meter(proc_);
+  CpuMeter meter(CpuMeter::Scope::process, proc_);
   meter.start();
   write_stat("cpu  900 9 900 9000 9 72 730 0 0 0\ncpu0 1 1 1 1 1 1 1 0 0 0\n");
   const CpuUsage usage = meter.stop();
@@ -48,7 +48,7 @@ TEST_F(CpuMeterTest, missing_or_strange_proc_stat_leaves_zeros_and_says_unknown)
       fs::remove(proc_ / "stat");
     else
       write_stat(text);
-    CpuMeter meter(proc_);
+    CpuMeter meter(CpuMeter::Scope::process, proc_);
     meter.start();
     const CpuUsage usage = meter.stop();
     EXPECT_FALSE(meter.host_times_known()) << text;
@@ -60,7 +60,7 @@ TEST_F(CpuMeterTest, missing_or_strange_proc_stat_leaves_zeros_and_says_unknown)
 
 TEST_F(CpuMeterTest, counters_that_step_back_count_as_nothing) {
   write_stat("cpu  1 1 1 1 1 50 50 0 0 0\n");
-  CpuMeter meter(proc_);
+  CpuMeter meter(CpuMeter::Scope::process, proc_);
   meter.start();
   write_stat("cpu  1 1 1 1 1 49 48 0 0 0\n");
   const CpuUsage usage = meter.stop();
@@ -96,6 +96,19 @@ TEST_F(CpuMeterTest, sleeping_costs_time_and_no_cpu) {
   const CpuUsage usage = meter.stop();
   EXPECT_GE(usage.elapsed_s, 0.09);
   EXPECT_LT(usage.thread_s, 0.05);
+}
+
+TEST(CpuMeter, of_a_thread_leaves_out_what_others_burn) {
+  CpuMeter meter(CpuMeter::Scope::thread);
+  meter.start();
+  std::thread([] {
+    const double until_us = now_us() + 200'000;
+    while (now_us() < until_us) {
+    }
+  }).join();
+  const CpuUsage usage = meter.stop();
+  EXPECT_LT(usage.user_s + usage.system_s, 0.1);
+  EXPECT_DOUBLE_EQ(usage.user_s + usage.system_s, usage.thread_s);
 }
 
 }  // namespace
