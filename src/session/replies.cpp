@@ -41,7 +41,7 @@ void check_counts(const Case& c, const RunRequest& request, std::size_t rank, co
   const bool seen = is_staged(c.path) || c.op == Op::send || c.op == Op::write_imm;
   if (!seen || times_messages(c.suite) || rank > 1) return;
   if (c.direction != (rank == 0 ? Direction::forward : Direction::reverse))
-    check_count("messages_received", result.messages_received, request.iterations);
+    check_count("messages_received", result.messages_received + result.messages_lost, request.iterations);
   if (c.direction != (rank == 0 ? Direction::reverse : Direction::forward))
     check_count("messages_sent", result.messages_sent, request.iterations);
 }
