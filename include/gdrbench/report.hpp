@@ -13,6 +13,7 @@
 #include "gdrbench/end_info.hpp"
 #include "gdrbench/path_proof.hpp"
 #include "gdrbench/run_result.hpp"
+#include "gdrbench/version.hpp"
 
 /// What becomes of results: the JSON result file, the table for humans, the dump of raw samples.
 namespace gdrbench {
@@ -42,9 +43,9 @@ struct LocalRepetition {
   std::optional<double> device_time_us;  ///< the same between CUDA events
 };
 
-/// Something measured within one end, without a peer.
+/// Something measured within one end, without a remote.
 struct LocalResult {
-  std::string suite;  ///< "registration", "peer"
+  std::string suite;  ///< "registration", "p2p"
   std::string what;   ///< "register", "copy"
   std::vector<std::pair<std::string, std::string>>
       labels;  ///< what tells it from the others: {"memory", "cuda"}
@@ -92,12 +93,18 @@ struct ResultDocument {
 /// The result file, schema 2: docs/json.md explains it, docs/result.schema.json checks it.
 nlohmann::ordered_json to_json(const ResultDocument& document);
 
+/// The JSON Schema of that, as docs/result.schema.json has it. Under `x-gdrbench` it carries what is known of
+/// paths, suites, metrics and fabrics, for those who check or plot result files. Ends in '\n'.
+std::string result_schema();
+
 struct TableOptions {
   std::string title{};        ///< "gdrbench compare node-b"
   std::string remote{};       ///< host of the responder; left out when empty
   std::string result_file{};  ///< named in the last line; left out when empty
   std::string note{};         ///< a sentence below the table; left out when empty
   std::size_t width = 100;    ///< columns that text is wrapped to
+  bool optimised =
+      build_info.optimised;  ///< whether figures of this build are any; said below the table if not
 };
 
 /// The paths side by side, one row a figure, medians over the repetitions, with the ratio of the most direct
@@ -107,7 +114,7 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
 /// One row a case: percentiles, or rates, with the CPU cost of both ends. A block for each suite.
 std::string suite_table(const ResultDocument& document, const TableOptions& options);
 
-/// What was measured without a peer: a block for each suite, one row for all that shares labels and size,
+/// What was measured without a remote: a block for each suite, one row for all that shares labels and size,
 /// then crossovers and what was skipped. Empty without any.
 std::string local_blocks(const ResultDocument& document, std::size_t width = 100);
 

@@ -25,7 +25,8 @@
 ///   };
 ///
 /// A field is a number, a flag, a text, a named enumeration, a struct with a list of its own, or a vector or
-/// optional of those. An absent optional is null in JSON; with `static constexpr bool omits_absent = true` in
+/// optional of those; a vector of pairs of texts is an object. A derived struct's list may begin with its
+/// base's. An absent optional is null in JSON; with `static constexpr bool omits_absent = true` in
 /// the list, it is left out.
 namespace gdrbench {
 
@@ -69,6 +70,9 @@ struct IsVector : std::false_type {};
 template <class T>
 struct IsVector<std::vector<T>> : std::true_type {};
 
+/// {name, text}, in an order of their own.
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
 template <class T>
 constexpr bool omits_absent() {
   if constexpr (requires { FieldList<T>::omits_absent; }) return FieldList<T>::omits_absent;
@@ -84,6 +88,10 @@ template <class Json, class T>
 Json value_to_json(const T& value) {
   if constexpr (IsOptional<T>::value) {
     return value ? value_to_json<Json>(*value) : Json(nullptr);
+  } else if constexpr (std::same_as<T, Labels>) {
+    Json object = Json::object();
+    for (const auto& [name, text] : value) object[name] = text;
+    return object;
   } else if constexpr (IsVector<T>::value) {
     Json array = Json::array();
     for (const auto& element : value) array.push_back(value_to_json<Json>(element));
@@ -113,6 +121,12 @@ T value_from_json(const nlohmann::json& value, const std::string& name, const Ra
   if constexpr (IsOptional<T>::value) {
     if (value.is_null()) return std::nullopt;
     return value_from_json<typename T::value_type>(value, name, range);
+  } else if constexpr (std::same_as<T, Labels>) {
+    if (!value.is_object()) throw UsageError(name + ": not an object");
+    Labels labels;
+    for (const auto& [key, text] : value.items())
+      labels.emplace_back(key, read_text(text, name + "." + key, static_cast<std::size_t>(range.max)));
+    return labels;
   } else if constexpr (IsVector<T>::value) {
     if (!value.is_array()) throw UsageError(name + ": not an array");
     T values;
@@ -162,6 +176,8 @@ nlohmann::ordered_json schema_of(const Range& range = {}) {
     else
       schema["type"] = Json::array({schema["type"], "null"});
     return schema;
+  } else if constexpr (std::same_as<T, Labels>) {
+    return {{"type", "object"}, {"additionalProperties", {{"type", "string"}}}};
   } else if constexpr (IsVector<T>::value) {
     return {{"type", "array"}, {"items", schema_of<typename T::value_type>(range)}};
   } else if constexpr (Named<T>) {

@@ -27,5 +27,6 @@ void add_p2p(CLI::App& app, Action& chosen, const Invocation& invocation);
 void add_topology(CLI::App& app, Action& chosen, const Invocation& invocation);
 void add_registration(CLI::App& app, Action& chosen, const Invocation& invocation);
 void add_doctor(CLI::App& app, Action& chosen, const Invocation& invocation);
+void add_schema(CLI::App& app, Action& chosen);
 
 }  // namespace gdrbench::cli

@@ -61,6 +61,7 @@ int run(int argc, char** argv) {
   cli::add_registration(app, chosen, invocation);
   cli::add_doctor(app, chosen, invocation);
   cli::add_topology(app, chosen, invocation);
+  cli::add_schema(app, chosen);
   for (CLI::App* command : app.get_subcommands({})) cli::refuse_empty_values(*command);
   if (!arguments.empty() && !arguments.back().starts_with("-")) check_command(app, arguments.back());
   try {

@@ -6,17 +6,6 @@
 namespace gdrbench::report {
 namespace {
 
-// What a case of `path` at this point looks like, but for the settings of the ends.
-Case as_seen_by(Case c, Path path) {
-  c.path = path;
-  if (is_baseline(path)) c.memory = MemoryKind::host;
-  // The chunk size of `auto` follows the message size, which is no other series.
-  c.staging = {.variant = is_staged(path) ? c.staging.variant : StagingOptions{}.variant};
-  c.verbs = {};
-  c.gpu = 0;
-  return c;
-}
-
 bool beats(Metric metric, const measure::RatioEstimate& ratio) {
   const auto [low, high] = ratio.interval.value_or(
       measure::RatioEstimate::Interval{.low = ratio.estimate, .high = ratio.estimate});
@@ -78,6 +67,16 @@ std::vector<Crossover> crossovers(const std::vector<PointComparison>& points) {
 }
 
 }  // namespace
+
+Case as_seen_by(Case c, Path path) {
+  c.path = path;
+  if (is_baseline(path)) c.memory = MemoryKind::host;
+  // The chunk size of `auto` follows the message size, which is no other series.
+  c.staging = {.variant = is_staged(path) ? c.staging.variant : StagingOptions{}.variant};
+  c.verbs = {};
+  c.gpu = 0;
+  return c;
+}
 
 std::vector<PathPair> compared_pairs() {
   std::vector<PathPair> pairs;

@@ -18,8 +18,12 @@ struct PathPair {
 /// Every path with each that it is compared with, most direct path first.
 std::vector<PathPair> compared_pairs();
 
-/// The case without what differs between the paths of one comparison: path, device settings, GPU, and staging
-/// where nothing is staged; baselines are taken as if their payload were where the others have it.
+/// What a case of `path` at the point of `c` looks like, without what is each rank's own: device settings,
+/// GPU, and staging where nothing is staged. Baselines have their payload in host memory.
+Case as_seen_by(Case c, Path path);
+
+/// The points at which paths were measured, and the figures of each path there. Pairs of NIC and GPU are
+/// points of their own, alone and together.
 class Points {
  public:
   explicit Points(const ResultDocument& document);

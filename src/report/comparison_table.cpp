@@ -5,6 +5,7 @@
 #include "gdrbench/report.hpp"
 #include "gdrbench/size.hpp"
 #include "report/comparison.hpp"
+#include "report/pairs.hpp"
 #include "report/table_parts.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
@@ -13,21 +14,6 @@ namespace gdrbench {
 namespace {
 
 using namespace report;
-
-// What a path shows of the metric at a point.
-std::string cell(std::span<const Figures> repetitions, Suite suite, Metric metric) {
-  switch (metric) {
-    case Metric::latency_p50:
-    case Metric::latency_p99:
-      return format_time_us(median_of(repetitions, figure_of(metric)));
-    case Metric::rate:
-      return format_rate(median_of(repetitions, figure_of(metric)));
-    case Metric::cpu_pct:
-    case Metric::cpu_seconds_per_gb:
-      return cpu_cell(repetitions, suite);
-  }
-  return "–";
-}
 
 // Of few repetitions that differ, the interval may span many orders of magnitude.
 bool says_nothing(const measure::RatioEstimate& ratio) {
@@ -94,10 +80,11 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
   for (const Case& point : points.all()) {
     std::string label = fmt::format("{} {} {}", to_string(point.suite), format_exact_size(point.size_bytes),
                                     distinction(point, points.all()));
-    shown.cpu_pct |= times_messages(point.suite);
+    shown.cpu_pct |= cpu_metric(point.suite) == Metric::cpu_pct;
+    shown.pairs |= point.pairs_at_once > 1;
     for (const Metric metric : spec(point.suite).metrics) {
       Row row = {std::exchange(label, ""), std::string(spec(metric).heading)};
-      for (const Path path : columns) row.push_back(cell(points.at(point, path), point.suite, metric));
+      for (const Path path : columns) row.push_back(metric_cell(points.at(point, path), metric));
       if (pair) {
         const auto ratio =
             measure::paired_ratio(values_of(points.at(point, pair->path), figure_of(metric)),
@@ -111,6 +98,7 @@ std::string comparison_table(const ResultDocument& document, const TableOptions&
   std::string text = table_head(document, options) + '\n';
   if (rows.size() > 1) text += align_rows(rows, alignment);
   if (pair && !is_functional(document.fabric.kind)) text += crossover_text(points, *pair, options.width);
+  text += pairs_block(document, points.all());
   return text + table_foot(document, shown, options);
 }
 

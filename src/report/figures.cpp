@@ -1,6 +1,8 @@
 #include "report/figures.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "measure/summary.hpp"
@@ -50,10 +52,38 @@ std::optional<double> sum_over(const std::vector<CpuFigures>& ranks,
   return total;
 }
 
-std::optional<double> latency(const Figures& figures, double LatencySummary::*field) {
+template <double LatencySummary::*field>
+std::optional<double> latency(const Figures& figures) {
   if (!figures.latency_us) return std::nullopt;
   return (*figures.latency_us).*field;
 }
+
+struct MetricRow {
+  Metric metric;
+  std::optional<double> (*figure)(const Figures&);
+  std::span<const std::string_view> places;
+  RankFigureOf of_rank = nullptr;
+};
+constexpr std::string_view p50_places[] = {"latency_us/p50"};
+constexpr std::string_view p99_places[] = {"latency_us/p99"};
+constexpr std::string_view rate_places[] = {"bytes_per_second"};
+constexpr std::string_view cpu_pct_places[] = {"cpu/*/user_pct", "cpu/*/system_pct"};
+constexpr std::string_view cpu_seconds_places[] = {"cpu/*/seconds_per_gb"};
+constexpr MetricRow metric_rows[] = {
+    {Metric::latency_p50, latency<&LatencySummary::p50>, p50_places},
+    {Metric::latency_p99, latency<&LatencySummary::p99>, p99_places},
+    {Metric::rate, [](const Figures& f) { return f.bytes_per_second; }, rate_places},
+    {Metric::cpu_pct, [](const Figures& f) { return f.cpu_pct(); }, cpu_pct_places, busy_pct},
+    {Metric::cpu_seconds_per_gb, [](const Figures& f) { return f.cpu_seconds_per_gb(); }, cpu_seconds_places,
+     [](const CpuFigures& cpu) { return cpu.seconds_per_gb; }},
+};
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < std::size(all_metrics); ++i)
+        if (i >= std::size(metric_rows) || metric_rows[i].metric != all_metrics[i].metric) return false;
+      return true;
+    }(),
+    "every metric has its row");
 
 }  // namespace
 
@@ -70,19 +100,21 @@ std::optional<double> busy_pct(const CpuFigures& cpu) {
 }
 
 FigureOf figure_of(Metric metric) {
-  switch (metric) {
-    case Metric::latency_p50:
-      return [](const Figures& f) { return latency(f, &LatencySummary::p50); };
-    case Metric::latency_p99:
-      return [](const Figures& f) { return latency(f, &LatencySummary::p99); };
-    case Metric::rate:
-      return [](const Figures& f) { return f.bytes_per_second; };
-    case Metric::cpu_pct:
-      return &Figures::cpu_pct;
-    case Metric::cpu_seconds_per_gb:
-      return &Figures::cpu_seconds_per_gb;
-  }
-  return [](const Figures&) -> std::optional<double> { return std::nullopt; };
+  return metric_rows[static_cast<std::size_t>(metric)].figure;
+}
+
+std::span<const std::string_view> places_of(Metric metric) {
+  return metric_rows[static_cast<std::size_t>(metric)].places;
+}
+
+RankFigureOf rank_figure_of(Metric metric) {
+  return metric_rows[static_cast<std::size_t>(metric)].of_rank;
+}
+
+Metric cpu_metric(Suite suite) {
+  const auto metrics = spec(suite).metrics;
+  return *std::find_if(metrics.begin(), metrics.end(),
+                       [](Metric metric) { return rank_figure_of(metric) != nullptr; });
 }
 
 Figures figures(const Case& c, const RunResult& run) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "gdrbench/case.hpp"
@@ -48,6 +49,14 @@ std::optional<double> busy_pct(const CpuFigures& cpu);
 using FigureOf = std::function<std::optional<double>(const Figures&)>;
 /// How a repetition gives the metric.
 FigureOf figure_of(Metric metric);
+/// Where a repetition of a result file has it: "cpu/*/user_pct", "*" standing for every rank. Several are
+/// added up.
+std::span<const std::string_view> places_of(Metric metric);
+/// What a rank adds to a metric that is a sum over ranks; empty for the others.
+using RankFigureOf = std::optional<double> (*)(const CpuFigures&);
+RankFigureOf rank_figure_of(Metric metric);
+/// The suite's metric of CPU cost.
+Metric cpu_metric(Suite suite);
 
 /// The metric of every repetition that has it; NaN stands for the others, so that pairs stay pairs.
 std::vector<double> values_of(std::span<const Figures> repetitions, const FigureOf& figure);

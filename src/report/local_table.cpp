@@ -5,6 +5,7 @@
 #include "base/error_text.hpp"
 #include "gdrbench/report.hpp"
 #include "gdrbench/size.hpp"
+#include "report/table_parts.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
 
@@ -136,11 +137,13 @@ std::string local_table(const ResultDocument& document, const TableOptions& opti
                         is_functional(document.fabric.kind) ? " (functional, not a performance result)" : "");
   text += '\n' + local_blocks(document, options.width) + '\n';
   if (!options.note.empty()) text += wrap("", words(options.note), {.width = options.width});
+  if (!options.optimised)
+    text += wrap("note: ", words(unoptimised_text()), {.indent = 6, .width = options.width});
   if (!document.complete)
     text += wrap("incomplete: ", words(document.incomplete_reason), {.indent = 12, .width = options.width});
-  std::size_t most = 0;
-  for (const LocalResult& result : document.local) most = std::max(most, result.repetitions.size());
-  text += fmt::format("Medians of {} repetition{}", most, most == 1 ? "" : "s");
+  std::size_t max_count = 0;
+  for (const LocalResult& result : document.local) max_count = std::max(max_count, result.repetitions.size());
+  text += fmt::format("Medians of {} repetition{}", max_count, max_count == 1 ? "" : "s");
   if (!options.result_file.empty()) text += fmt::format(" · result file {}", printable(options.result_file));
   return text + '\n';
 }

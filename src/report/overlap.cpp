@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "gdrbench/size.hpp"
@@ -46,13 +45,6 @@ std::optional<double> median_work_loss_pct(const CaseResult& result, std::size_t
       if (const auto loss = work_loss_pct(*run.ranks[rank].load)) losses.push_back(*loss);
   if (losses.empty()) return std::nullopt;
   return measure::median(std::move(losses));
-}
-
-std::string percent_cell(std::optional<double> percent) {
-  if (!percent) return "–";
-  // What rounds to zero has no sign.
-  const double shown = std::abs(*percent) < 0.05 ? 0 : *percent;
-  return fmt::format("{:.1f}", shown);
 }
 
 void append_load(Row& row, const ResultDocument& document, const Case& alone, Load load) {

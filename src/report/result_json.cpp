@@ -1,162 +1,162 @@
 #include <string>
 
-#include "base/case_fields.hpp"
-#include "base/end_fields.hpp"
 #include "gdrbench/report.hpp"
 #include "gdrbench/version.hpp"
 #include "path/layout.hpp"
 #include "report/comparison.hpp"
-#include "report/figures.hpp"
-#include "report/local_json.hpp"
 #include "report/overlap.hpp"
 #include "report/result_fields.hpp"
 
 namespace gdrbench {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using namespace report;
 
-constexpr int schema = 2;
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
+BuildRecord build_record() {
+  BuildRecord build{.build_type = build_info.build_type,
+                    .compiler = build_info.compiler,
+                    .flags = build_info.flags,
+                    .optimised = build_info.optimised,
+                    .libraries = {}};
+  for (const LibraryVersion& library : build_info.libraries)
+    build.libraries.push_back({library.name, library.version});
+  return build;
 }
 
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
+std::optional<StagesRecord> stages_record(const Figures& figures, const RunResult& run) {
+  if (!figures.stage_overlap) return std::nullopt;
+  StagesRecord stages{.ranks = {}, .overlap = *figures.stage_overlap};
+  for (const RankResult& rank : run.ranks) stages.ranks.push_back(rank.stages);
+  return stages;
 }
 
-// As the lists of fields have it.
-template <class T>
-Json listed(const T& value) {
-  return value_to_json<Json>(value);
+std::optional<LoadRecord> load_record(const std::optional<LoadRates>& rates) {
+  if (!rates) return std::nullopt;
+  return LoadRecord{*rates, work_loss_pct(*rates)};
 }
 
-Json stages_json(const report::Figures& figures, const RunResult& run) {
-  if (!figures.stage_overlap) return nullptr;
-  Json ranks = Json::array();
-  for (const RankResult& rank : run.ranks) ranks.push_back(listed(rank.stages));
-  return {{"ranks", std::move(ranks)}, {"overlap", *figures.stage_overlap}};
+RepetitionRecord repetition_record(const Case& c, const RunResult& run) {
+  Figures figures = report::figures(c, run);
+  RepetitionRecord repetition{.latency_us = figures.latency_us,
+                              .bytes_per_second = figures.bytes_per_second,
+                              .messages_per_second = figures.messages_per_second,
+                              .cpu = std::move(figures.cpu),
+                              .stages = stages_record(figures, run),
+                              .load = std::nullopt,
+                              .iterations = run.iterations,
+                              .payload_bytes = run.payload_bytes,
+                              .verified = run.verified,
+                              .started = run.started,
+                              .duration_s = run.elapsed_s};
+  if (c.load == Load::none) return repetition;
+  repetition.load.emplace();
+  for (const RankResult& rank : run.ranks) repetition.load->push_back(load_record(rank.load));
+  return repetition;
 }
 
-Json load_json(const Case& c, const RunResult& run) {
-  if (c.load == Load::none) return nullptr;
-  Json ranks = Json::array();
-  for (const RankResult& rank : run.ranks) {
-    Json load = listed(rank.load);
-    if (rank.load) load["loss_pct"] = or_null(report::work_loss_pct(*rank.load));
-    ranks.push_back(std::move(load));
+CaseRecord case_record(const CaseResult& result) {
+  CaseRecord record{result.test_case, result.registration, result.proofs, {}};
+  record.footprint_bytes = path::layout_of(result.test_case).bytes();
+  for (const RunResult& run : result.repetitions)
+    record.repetitions.push_back(repetition_record(result.test_case, run));
+  return record;
+}
+
+SeriesRecord series_record(const Case& c) {
+  return {.suite = c.suite,
+          .op = c.op,
+          .memory = c.memory,
+          .completion = c.completion,
+          .depth = c.depth,
+          .queue_pairs = c.queue_pairs,
+          .direction = c.direction,
+          .staging = c.staging.variant,
+          .load = c.load,
+          .pair = c.pair,
+          .pairs_at_once = c.pairs_at_once};
+}
+
+RatioRecord ratio_record(const Ratio& ratio) {
+  RatioRecord record{.path = ratio.pair.path,
+                     .reference = ratio.pair.reference,
+                     .estimate = ratio.value.estimate,
+                     .low = std::nullopt,
+                     .high = std::nullopt,
+                     .repetitions = ratio.value.pairs};
+  if (ratio.value.interval) {
+    record.low = ratio.value.interval->low;
+    record.high = ratio.value.interval->high;
   }
-  return ranks;
+  return record;
 }
 
-Json repetition_json(const Case& c, const RunResult& run) {
-  const report::Figures figures = report::figures(c, run);
-  return {{"latency_us", listed(figures.latency_us)},
-          {"bytes_per_second", or_null(figures.bytes_per_second)},
-          {"messages_per_second", or_null(figures.messages_per_second)},
-          {"cpu", listed(figures.cpu)},
-          {"stages", stages_json(figures, run)},
-          {"load", load_json(c, run)},
-          {"iterations", run.iterations},
-          {"payload_bytes", run.payload_bytes},
-          {"verified", run.verified},
-          {"started", run.started},
-          {"duration_s", run.elapsed_s}};
-}
-
-Json case_json(const CaseResult& result) {
-  const Case& c = result.test_case;
-  Json json = listed(c);
-  json["registration"] = to_string(result.registration);
-  json["footprint_bytes"] = path::layout_of(c).bytes();
-  json["proof"] = listed(result.proofs);
-  json["repetitions"] = Json::array();
-  for (const RunResult& run : result.repetitions) json["repetitions"].push_back(repetition_json(c, run));
-  return json;
-}
-
-// What two cases share when they are compared, but for the size.
-Json series_json(const Case& c) {
-  return {{"suite", to_string(c.suite)},
-          {"op", to_string(c.op)},
-          {"memory", to_string(c.memory)},
-          {"completion", to_string(c.completion)},
-          {"depth", c.depth},
-          {"queue_pairs", c.queue_pairs},
-          {"direction", to_string(c.direction)},
-          {"staging", to_string(c.staging.variant)},
-          {"load", to_string(c.load)}};
-}
-
-Json ratio_json(const measure::RatioEstimate& ratio) {
-  return {{"estimate", ratio.estimate},
-          {"low", ratio.interval ? Json(ratio.interval->low) : Json(nullptr)},
-          {"high", ratio.interval ? Json(ratio.interval->high) : Json(nullptr)},
-          {"repetitions", ratio.pairs}};
-}
-
-Json comparison_json(const report::Comparison& comparison) {
-  Json points = Json::array();
-  for (const auto& compared : comparison.points) {
-    Json entry = series_json(compared.point);
-    entry["size_bytes"] = compared.point.size_bytes;
-    entry["metric"] = spec(compared.metric).name;
-    entry["ratios"] = Json::array();
-    for (const auto& ratio : compared.ratios) {
-      Json one = {{"path", to_string(ratio.pair.path)}, {"reference", to_string(ratio.pair.reference)}};
-      one.update(ratio_json(ratio.value));
-      entry["ratios"].push_back(std::move(one));
-    }
-    points.push_back(std::move(entry));
+ComparisonRecord comparison_record(const ResultDocument& document) {
+  ComparisonRecord record;
+  const Comparison comparison = compare(Points(document));
+  for (const PointComparison& compared : comparison.points) {
+    PointRecord point{series_record(compared.point), compared.point.size_bytes, compared.metric, {}};
+    for (const Ratio& ratio : compared.ratios) point.ratios.push_back(ratio_record(ratio));
+    record.points.push_back(std::move(point));
   }
-  Json crossovers = Json::array();
-  for (const auto& crossover : comparison.crossovers) {
-    Json entry = series_json(crossover.series);
-    entry["metric"] = spec(crossover.metric).name;
-    entry["path"] = to_string(crossover.pair.path);
-    entry["reference"] = to_string(crossover.pair.reference);
-    entry["from_bytes"] = or_null(crossover.from_bytes);
-    crossovers.push_back(std::move(entry));
-  }
-  return {{"points", points}, {"crossovers", crossovers}};
+  for (const Crossover& crossover : comparison.crossovers)
+    record.crossovers.push_back({series_record(crossover.series), crossover.metric, crossover.pair.path,
+                                 crossover.pair.reference, crossover.from_bytes});
+  return record;
 }
 
-Json skipped_json(const std::vector<SkippedPath>& skipped) {
-  Json json = Json::array();
-  for (const SkippedPath& path : skipped)
-    json.push_back({{"path", to_string(path.path)}, {"reason", path.reason}});
-  return json;
+LocalRecord local_record(const LocalResult& result) {
+  LocalRecord record{.suite = result.suite,
+                     .what = result.what,
+                     .labels = result.labels,
+                     .size_bytes = result.size_bytes,
+                     .repetitions = {}};
+  for (const LocalRepetition& one : result.repetitions) {
+    record.repetitions.push_back({one, std::nullopt});
+    if (result.moves_data && one.time_us > 0)
+      record.repetitions.back().bytes_per_second = static_cast<double>(result.size_bytes) / one.time_us * 1e6;
+  }
+  return record;
+}
+
+OptionalRecord optional_record(const ResultDocument& document) {
+  OptionalRecord record;
+  if (!document.load_skipped.empty()) record.load_skipped = document.load_skipped;
+  if (document.local.empty() && document.local_skipped.empty()) return record;
+  record.local.emplace();
+  for (const LocalResult& result : document.local) record.local->push_back(local_record(result));
+  record.local_skipped = document.local_skipped;
+  record.local_crossovers = document.local_crossovers;
+  return record;
+}
+
+FileRecord file_record(const ResultDocument& document) {
+  FileRecord file;
+  file.version = version;
+  file.commit = commit;
+  file.build = build_record();
+  file.command = document.command;
+  file.fabric = document.fabric;
+  file.functional = is_functional(document.fabric.kind);
+  file.ranks = document.ranks;
+  for (const CaseResult& result : document.cases) file.cases.push_back(case_record(result));
+  file.skipped = document.skipped;
+  file.comparison = comparison_record(document);
+  file.complete = document.complete;
+  if (!document.incomplete_reason.empty()) file.incomplete_reason = document.incomplete_reason;
+  return file;
 }
 
 }  // namespace
 
 nlohmann::ordered_json to_json(const ResultDocument& document) {
-  Json cases = Json::array();
-  for (const CaseResult& result : document.cases) cases.push_back(case_json(result));
-
-  Json own;
-  own["schema"] = schema;
-  own["version"] = version;
-  own["commit"] = commit;
-  own["command"] = document.command;
-  own["fabric"] = listed(document.fabric);
-  own["functional"] = is_functional(document.fabric.kind);
-  own["ranks"] = listed(document.ranks);
-  own["cases"] = std::move(cases);
-  own["skipped"] = skipped_json(document.skipped);
-  if (!document.load_skipped.empty()) own["load_skipped"] = skipped_json(document.load_skipped);
-  report::add_local(own, document);
-  own["comparison"] = comparison_json(report::compare(report::Points(document)));
-  own["complete"] = document.complete;
-  own["incomplete_reason"] = or_null(document.incomplete_reason);
-
-  Json json;
-  json["context"] = document.context;
-  json["benchmarks"] = document.benchmarks;
-  json["gdrbench"] = std::move(own);
-  return json;
+  using Json = nlohmann::ordered_json;
+  Json own = value_to_json<Json>(file_record(document));
+  own.update(value_to_json<Json>(optional_record(document)));
+  Json file;
+  file["context"] = document.context;
+  file["benchmarks"] = document.benchmarks;
+  file["gdrbench"] = std::move(own);
+  return file;
 }
 
 }  // namespace gdrbench

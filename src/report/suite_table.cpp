@@ -4,6 +4,7 @@
 #include "gdrbench/size.hpp"
 #include "report/figures.hpp"
 #include "report/overlap.hpp"
+#include "report/pairs.hpp"
 #include "report/table_parts.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
@@ -55,14 +56,14 @@ void append(Row& row, Row cells) {
 std::string block(const ResultDocument& document, Suite suite, std::span<const Case> all) {
   std::vector<Row> rows(1, Row{std::string(to_string(suite)), "", "size"});
   append(rows[0], headings(suite));
-  rows[0].push_back(cpu_heading(suite));
+  rows[0].emplace_back(spec(cpu_metric(suite)).heading);
   for (const CaseResult& result : document.cases) {
     const Case& c = result.test_case;
     if (c.suite != suite || result.repetitions.empty()) continue;
     const std::vector<Figures> repetitions = figures(result);
     Row row = {std::string(to_string(c.path)), distinction(c, all), format_exact_size(c.size_bytes)};
     append(row, times_messages(suite) ? latency_cells(repetitions) : bandwidth_cells(repetitions));
-    row.push_back(cpu_cell(repetitions, suite));
+    row.push_back(metric_cell(repetitions, cpu_metric(suite)));
     rows.push_back(std::move(row));
   }
   if (rows.size() == 1) return "";
@@ -76,7 +77,8 @@ Shown shown_by(std::span<const Case> all) {
   for (const Case& c : all) {
     shown.extremes |= times_messages(c.suite);
     shown.cpu |= !spec(c.suite).has_load;
-    shown.cpu_pct |= times_messages(c.suite);
+    shown.cpu_pct |= !spec(c.suite).has_load && cpu_metric(c.suite) == Metric::cpu_pct;
+    shown.pairs |= c.pairs_at_once > 1;
     shown.losses |= c.load != Load::none;
   }
   return shown;
@@ -89,8 +91,9 @@ std::string suite_table(const ResultDocument& document, const TableOptions& opti
   for (const CaseResult& result : document.cases)
     if (!result.repetitions.empty()) all.push_back(result.test_case);
   std::string text = table_head(document, options);
-  for (const auto& [suite, name] : EnumNames<Suite>::names)
-    text += spec(suite).has_load ? overlap_block(document, suite, all) : block(document, suite, all);
+  for (const SuiteSpec& suite : all_suites)
+    text += suite.has_load ? overlap_block(document, suite.suite, all) : block(document, suite.suite, all);
+  text += pairs_block(document, all);
   return text + table_foot(document, shown_by(all), options);
 }
 

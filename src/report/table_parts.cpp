@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 
 #include "base/error_text.hpp"
 #include "gdrbench/size.hpp"
+#include "gdrbench/version.hpp"
 #include "report/figures.hpp"
 #include "report/text_table.hpp"
 #include "report/units.hpp"
@@ -63,22 +64,31 @@ std::string first_text(const ResultDocument& document, std::size_t rank, Text te
   return "";
 }
 
-// "GPU 0 ↔ mlx5_0 PIX, cores 0-15"
+// "GPU 0 ↔ mlx5_0 PIX, cores 0-15"; of several pairs their rows tell the place.
 std::string places_text(const ResultDocument& document, std::size_t rank) {
+  if (std::any_of(document.cases.begin(), document.cases.end(),
+                  [](const CaseResult& result) { return !result.test_case.pair.empty(); }))
+    return "";
   std::string text = first_text(document, rank, place_text);
   if (const std::string cores = first_text(document, rank, cores_text); !cores.empty())
     text += (text.empty() ? "" : ", ") + cores;
   return text;
 }
 
+// Of the ranks of the suites that were measured; all of one document have the same.
+std::span<const std::string_view> roles_in(const ResultDocument& document) {
+  if (document.cases.empty()) return {};
+  return spec(document.cases.front().test_case.suite).roles;
+}
+
 // By rank where they differ.
 std::string unbound_text(const ResultDocument& document) {
-  constexpr std::array roles = spec(Suite::latency).roles;
-  std::array<std::string, roles.size()> reasons;
+  const auto roles = roles_in(document);
+  std::vector<std::string> reasons;
   for (std::size_t rank = 0; rank < roles.size(); ++rank)
-    reasons[rank] = first_text(document, rank, unbound_reason);
+    reasons.push_back(first_text(document, rank, unbound_reason));
   if (std::all_of(reasons.begin(), reasons.end(), [&](const auto& one) { return one == reasons.front(); }))
-    return reasons.front();
+    return reasons.empty() ? "" : reasons.front();
   std::string text;
   for (std::size_t rank = 0; rank < roles.size(); ++rank)
     if (!reasons[rank].empty())
@@ -87,28 +97,31 @@ std::string unbound_text(const ResultDocument& document) {
 }
 
 std::string repetitions_text(const ResultDocument& document) {
-  std::size_t fewest = 0;
-  std::size_t most = 0;
+  std::size_t min_count = 0, max_count = 0;
   for (const CaseResult& result : document.cases) {
     const std::size_t count = result.repetitions.size();
-    fewest = &result == document.cases.data() ? count : std::min(fewest, count);
-    most = std::max(most, count);
+    min_count = &result == document.cases.data() ? count : std::min(min_count, count);
+    max_count = std::max(max_count, count);
   }
-  if (fewest == most) return fmt::format("{} repetition{}", most, most == 1 ? "" : "s");
-  return fmt::format("{} to {} repetitions", fewest, most);
+  if (min_count == max_count) return fmt::format("{} repetition{}", max_count, max_count == 1 ? "" : "s");
+  return fmt::format("{} to {} repetitions", min_count, max_count);
 }
 
-// Settings of the bandwidth cases that are not the defaults, where all cases share them; distinction() tells
-// those that differ.
+// Settings that are not the defaults, where all cases share them; distinction() tells those that differ. What
+// is timed message by message has one in flight on one queue pair.
 std::string settings_text(const ResultDocument& document) {
   const Case defaults;
-  std::vector<Case> cases;
-  for (const CaseResult& result : document.cases) cases.push_back(result.test_case);
-  const auto shared = [&](auto field) {
-    return !cases.empty() && field(cases.front()) != field(defaults) &&
-           std::all_of(cases.begin(), cases.end(),
-                       [&](const Case& c) { return field(c) == field(cases.front()); });
+  std::vector<Case> cases, streams;
+  for (const CaseResult& result : document.cases) {
+    cases.push_back(result.test_case);
+    if (!times_messages(result.test_case.suite)) streams.push_back(result.test_case);
+  }
+  const auto shared_by = [&](const std::vector<Case>& some, auto field) {
+    return !some.empty() && field(some.front()) != field(defaults) &&
+           std::all_of(some.begin(), some.end(),
+                       [&](const Case& c) { return field(c) == field(some.front()); });
   };
+  const auto shared = [&](auto field) { return shared_by(cases, field); };
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : " · ") + part; };
   if (shared([](const Case& c) { return c.staging.variant; }))
@@ -121,9 +134,10 @@ std::string settings_text(const ResultDocument& document) {
   if (shared([](const Case& c) { return c.staging.chunk_bytes; }) &&
       is_pipelined(cases.front().staging.variant))
     add(fmt::format("chunk {}", format_size(cases.front().staging.chunk_bytes)));
-  if (shared([](const Case& c) { return c.depth; })) add(fmt::format("depth {}", cases.front().depth));
-  if (shared([](const Case& c) { return c.queue_pairs; }))
-    add(fmt::format("{} queue pairs", cases.front().queue_pairs));
+  if (shared_by(streams, [](const Case& c) { return c.depth; }))
+    add(fmt::format("depth {}", streams.front().depth));
+  if (shared_by(streams, [](const Case& c) { return c.queue_pairs; }))
+    add(fmt::format("{} queue pairs", streams.front().queue_pairs));
   return text;
 }
 
@@ -153,7 +167,7 @@ std::size_t ranks_of(std::span<const Figures> repetitions) {
 // A thread that polls keeps a core busy, unless it is not given one.
 std::string busy_text(const ResultDocument& document) {
   constexpr double enough_pct = 90;
-  double least_pct = 100;
+  double min_pct = 100;
   bool may_sleep = false;  // what is seen in memory must be polled for
   for (const CaseResult& result : document.cases) {
     const Case& c = result.test_case;
@@ -164,13 +178,13 @@ std::string busy_text(const ResultDocument& document) {
     const std::vector<Figures> repetitions = figures(result);
     for (std::size_t rank = 0; rank < ranks_of(repetitions); ++rank)
       if (const auto pct = median_of(repetitions, [&](const Figures& f) { return busy_pct(f.cpu.at(rank)); }))
-        least_pct = std::min(least_pct, *pct);
+        min_pct = std::min(min_pct, *pct);
   }
-  if (least_pct >= enough_pct) return "";
+  if (min_pct >= enough_pct) return "";
   return fmt::format(
       "a polling end had only {:.0f} % of a core: the machine is busy or has too few cores, and figures "
       "are the scheduler's{}",
-      least_pct, may_sleep ? "; try --completion event" : "");
+      min_pct, may_sleep ? "; try --completion event" : "");
 }
 
 // "latency 8 B kernel · bandwidth 8 MiB copy_engine in chunks of 4 MiB (rdma)": what `auto` chose at the
@@ -208,6 +222,14 @@ std::vector<std::pair<std::string, std::string>> by_reason(const std::vector<Ski
 
 }  // namespace
 
+std::string unoptimised_text() {
+  return fmt::format(
+      "gdrbench was built without optimisation (build type {}), so that its figures are those of the build "
+      "and no "
+      "measure of the paths; build it with -DCMAKE_BUILD_TYPE=Release",
+      build_info.build_type);
+}
+
 std::string table_head(const ResultDocument& document, const TableOptions& options) {
   std::vector<std::string> parts = {fabric_text(document.fabric), names_of(document, &Case::memory),
                                     names_of(document, &Case::completion), settings_text(document),
@@ -215,6 +237,7 @@ std::string table_head(const ResultDocument& document, const TableOptions& optio
   if (!options.remote.empty()) parts.push_back("remote " + options.remote);
   if (const std::string place = places_text(document, 1); !place.empty()) parts.push_back("remote " + place);
   std::erase(parts, "");
+  for (std::string& part : parts) part = printable(part);  // proofs hold what the other ranks say
   return wrap(printable(options.title) + "      ", parts,
               {.separator = " · ", .indent = 2, .width = options.width});
 }
@@ -222,7 +245,7 @@ std::string table_head(const ResultDocument& document, const TableOptions& optio
 std::string table_foot(const ResultDocument& document, const Shown& shown, const TableOptions& options) {
   std::string text;
   const auto paragraph = [&](const std::string& lead, const std::string& body) {
-    text += wrap(lead, words(body), {.indent = display_width(lead), .width = options.width});
+    text += wrap(lead, words(printable(body)), {.indent = display_width(lead), .width = options.width});
   };
   const bool measured = std::any_of(document.cases.begin(), document.cases.end(),
                                     [](const CaseResult& result) { return !result.repetitions.empty(); });
@@ -236,12 +259,17 @@ std::string table_foot(const ResultDocument& document, const Shown& shown, const
           "[–]: ",
           "an interval wider than a factor of 100 either way; raise --benchmark_repetitions to narrow it.");
     if (shown.cpu)
-      paragraph("CPU: ", fmt::format("initiator + responder, user and system time{}.",
+      paragraph("CPU: ", fmt::format("{}, user and system time{}.", fmt::join(roles_in(document), " + "),
                                      shown.cpu_pct ? "; % is of one core" : ""));
     if (shown.losses) {
       paragraph("loss %: ", "a geometric mean over pairs of repetitions, with and without the GPU work.");
-      paragraph("GPU work loss: ", "initiator + responder, in percent of what each did without a transfer.");
+      paragraph("GPU work loss: ", fmt::format("{}, in percent of what each did without a transfer.",
+                                               fmt::join(roles_in(document), " + ")));
     }
+    if (shown.pairs)
+      paragraph(
+          "together: ",
+          "all pairs at once; loss % is of each pair's figure alone, a geometric mean over repetitions.");
   } else {
     text += "no results\n";
   }
@@ -253,6 +281,7 @@ std::string table_foot(const ResultDocument& document, const Shown& shown, const
   if (const std::string chosen = auto_staging_text(document); !chosen.empty())
     paragraph("staging auto: ", chosen);
   if (!options.note.empty()) paragraph("", options.note);
+  if (!options.optimised) paragraph("note: ", unoptimised_text());
   if (const std::string unbound = unbound_text(document); !unbound.empty())
     paragraph("not bound to cores: ", unbound);
   if (const std::string shared = shared_gpu_text(document); !shared.empty()) paragraph("note: ", shared);
@@ -281,27 +310,39 @@ std::string distinction(const Case& c, std::span<const Case> all) {
   add(is_staged(c.path) && differs([](const Case& x) { return x.staging.variant; }),
       std::string(to_string(c.staging.variant)));
   add(c.load != Load::none, std::string(to_string(c.load)));
+  add(!c.pair.empty(), c.pair);
+  add(c.pairs_at_once > 1, fmt::format("of {} at once", c.pairs_at_once));
   add(differs([](const Case& x) { return x.depth; }), fmt::format("depth {}", c.depth));
   add(differs([](const Case& x) { return x.queue_pairs; }), fmt::format("qp {}", c.queue_pairs));
   return text;
 }
 
-std::string cpu_cell(std::span<const Figures> repetitions, Suite suite) {
+std::string unit_cell(std::optional<double> figure, Metric metric) {
+  const std::string_view unit = spec(metric).unit;
+  if (unit == "us") return format_time_us(figure);
+  if (unit == "B/s") return format_rate(figure);
+  return format_number(figure);
+}
+
+std::string metric_cell(std::span<const Figures> repetitions, Metric metric) {
+  const RankFigureOf of_rank = rank_figure_of(metric);
+  if (of_rank == nullptr) return unit_cell(median_of(repetitions, figure_of(metric)), metric);
   std::string text;
   bool known = false;
   for (std::size_t rank = 0; rank < ranks_of(repetitions); ++rank) {
-    const auto figure = median_of(repetitions, [&](const Figures& figures) {
-      const CpuFigures& cpu = figures.cpu.at(rank);
-      return times_messages(suite) ? busy_pct(cpu) : cpu.seconds_per_gb;
-    });
+    const auto figure =
+        median_of(repetitions, [&](const Figures& figures) { return of_rank(figures.cpu.at(rank)); });
     known |= figure.has_value();
-    text += (rank == 0 ? "" : " + ") + format_number(figure);
+    text += (rank == 0 ? "" : " + ") + unit_cell(figure, metric);
   }
   return known ? text : "–";
 }
 
-std::string cpu_heading(Suite suite) {
-  return std::string(spec(times_messages(suite) ? Metric::cpu_pct : Metric::cpu_seconds_per_gb).heading);
+std::string percent_cell(std::optional<double> percent) {
+  if (!percent) return "–";
+  // What rounds to zero has no sign.
+  const double shown = std::abs(*percent) < 0.05 ? 0 : *percent;
+  return fmt::format("{:.1f}", shown);
 }
 
 }  // namespace gdrbench::report

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,7 +11,7 @@
 /// What the tables have in common.
 namespace gdrbench::report {
 
-/// Title, fabric with its mark when it gives no performance figures, memory, completion, peer.
+/// Title, fabric with its mark when it gives no performance figures, memory, completion, remote.
 std::string table_head(const ResultDocument& document, const TableOptions& options);
 
 /// What a table shows that has to be explained below it.
@@ -21,7 +22,11 @@ struct Shown {
   bool cpu = false;
   bool cpu_pct = false;
   bool losses = false;  ///< of transfers and of GPU work
+  bool pairs = false;   ///< of NIC and GPU, alone and together
 };
+
+/// Why the figures of a build without optimisation are none.
+std::string unoptimised_text();
 
 /// How the figures are meant that the table shows, skipped paths with their reasons, whether the run is
 /// incomplete, and last the number of repetitions and the result file.
@@ -31,9 +36,11 @@ std::string table_foot(const ResultDocument& document, const Shown& shown, const
 /// the rest only where the cases differ in it.
 std::string distinction(const Case& c, std::span<const Case> all);
 
-/// "98.7 + 99.1": initiator and responder, medians; "–" when neither is known.
-std::string cpu_cell(std::span<const Figures> repetitions, Suite suite);
-/// What cpu_cell shows: "CPU %" of a core for latency, "CPU s/GB" for bandwidth.
-std::string cpu_heading(Suite suite);
+/// The figure in the metric's unit: "28.5 µs".
+std::string unit_cell(std::optional<double> figure, Metric metric);
+/// The median; by rank where the metric is a sum over ranks, "98.7 + 99.1". "–" where nothing is known.
+std::string metric_cell(std::span<const Figures> repetitions, Metric metric);
+/// "12.5"; "–" for nothing.
+std::string percent_cell(std::optional<double> percent);
 
 }  // namespace gdrbench::report

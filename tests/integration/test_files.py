@@ -106,7 +106,7 @@ class Files(TestCase):
         self.assertRegex(outcome.out, TABLE)
         self.assertNotIn("result file", outcome.out)
         self.assertEqual([], os.listdir(place))
-        self.assertIn("latency_us", samples.read_text())  # the other file is written all the same
+        self.assertIn("latency_ns", samples.read_text())  # the other file is written all the same
 
     def test_samples_that_do_not_fit_do_not_cost_the_result_file(self):
         result = self.folder / "result.json"
@@ -161,13 +161,13 @@ class Files(TestCase):
         with samples.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual(["suite", "path", "op", "memory", "completion", "size_bytes", "repetition", "index",
-                          "latency_us"], list(rows[0]))
+                          "latency_ns"], list(rows[0]))
         for case in json.loads(result.read_text())["gdrbench"]["cases"]:
             for number, repetition in enumerate(case["repetitions"]):
                 mine = [row for row in rows if row["path"] == case["path"] and row["repetition"] == str(number)
                         and row["size_bytes"] == str(case["size_bytes"])]
                 self.assertEqual(list(map(str, range(repetition["iterations"]))), [row["index"] for row in mine])
-                times = [float(row["latency_us"]) for row in mine]
+                times = [int(row["latency_ns"]) / 1000 for row in mine]
                 self.assertAlmostEqual(repetition["latency_us"]["min"], min(times), delta=0.001)
                 self.assertAlmostEqual(repetition["latency_us"]["max"], max(times), delta=0.001)
 

@@ -21,7 +21,7 @@ Comparison compare(const ResultDocument& document) {
 const Ratio* find(const Comparison& comparison, std::string_view metric, Path path, Path reference) {
   for (const auto& point : comparison.points)
     for (const auto& ratio : point.ratios)
-      if (point.metric.name == metric && ratio.pair.path == path && ratio.pair.reference == reference)
+      if (spec(point.metric).name == metric && ratio.pair.path == path && ratio.pair.reference == reference)
         return &ratio;
   return nullptr;
 }
@@ -29,7 +29,7 @@ const Ratio* find(const Comparison& comparison, std::string_view metric, Path pa
 const Crossover* find_crossover(const Comparison& comparison, std::string_view metric, Path path,
                                 Path reference) {
   for (const auto& crossover : comparison.crossovers)
-    if (crossover.metric.name == metric && crossover.pair.path == path &&
+    if (spec(crossover.metric).name == metric && crossover.pair.path == path &&
         crossover.pair.reference == reference)
       return &crossover;
   return nullptr;
@@ -90,6 +90,21 @@ TEST(Comparison, baselines_are_found_at_points_of_gpu_memory) {
   EXPECT_EQ(points.at(points.all()[0], Path::rdma_wire).size(), 1U);
 }
 
+TEST(Comparison, pairs_of_nic_and_gpu_and_how_many_worked_at_once_keep_cases_apart) {
+  const auto of_pair = [](Path path, const char* pair, std::uint32_t at_once, double rate) {
+    CaseResult result = sample::bandwidth_case(path, 4096, {rate});
+    result.test_case.pair = pair;
+    result.test_case.pairs_at_once = at_once;
+    return result;
+  };
+  const auto comparison =
+      compare(with({of_pair(Path::rdma, "mlx5_0:gpu0", 1, 1e9), of_pair(Path::rdma, "mlx5_1:gpu1", 1, 2e9),
+                    of_pair(Path::gdr, "mlx5_0:gpu0", 1, 3e9), of_pair(Path::gdr, "mlx5_1:gpu1", 2, 4e9)}));
+  ASSERT_EQ(comparison.points.size(), 2U);  // bytes per second, CPU
+  EXPECT_EQ(comparison.points[0].point.pair, "mlx5_0:gpu0");
+  EXPECT_NEAR(find(comparison, "bytes_per_second", Path::gdr, Path::rdma)->value.estimate, 3, 1e-12);
+}
+
 TEST(Crossover, is_the_size_from_which_on_the_path_wins_at_all_larger_ones) {
   // Larger is better: gdr wins at 1k, loses at 4k, wins from 16k on; the order of the cases does not matter.
   const auto comparison = compare(with(
@@ -135,28 +150,30 @@ TEST(Figures, bandwidth_of_both_directions_counts_the_messages_of_both) {
 TEST(Figures, cpu_is_percent_of_one_core_and_seconds_per_decimal_gigabyte) {
   const CaseResult result = sample::bandwidth_case(Path::rdma, 4096, {2e9}, 1);  // 4 GB in 2 s, 1 s of CPU
   const Figures seen = figures(result)[0];
-  EXPECT_NEAR(*seen.initiator.user_pct, 12.5, 1e-9);
-  EXPECT_NEAR(*seen.initiator.system_pct, 37.5, 1e-9);
-  EXPECT_NEAR(*seen.initiator.thread_pct, 25, 1e-9);
-  EXPECT_NEAR(*seen.initiator.softirq_pct, 25, 1e-9);
-  EXPECT_NEAR(*seen.initiator.irq_pct, 1, 1e-9);
-  EXPECT_NEAR(*seen.initiator.seconds_per_gb, 0.25, 1e-9);
-  EXPECT_NEAR(*seen.initiator.irq_seconds_per_gb, 0.13, 1e-9);
+  EXPECT_NEAR(*seen.cpu.at(0).user_pct, 12.5, 1e-9);
+  EXPECT_NEAR(*seen.cpu.at(0).system_pct, 37.5, 1e-9);
+  EXPECT_NEAR(*seen.cpu.at(0).thread_pct, 25, 1e-9);
+  EXPECT_NEAR(*seen.cpu.at(0).softirq_pct, 25, 1e-9);
+  EXPECT_NEAR(*seen.cpu.at(0).irq_pct, 1, 1e-9);
+  EXPECT_NEAR(*seen.cpu.at(0).seconds_per_gb, 0.25, 1e-9);
+  EXPECT_NEAR(*seen.cpu.at(0).irq_seconds_per_gb, 0.13, 1e-9);
   EXPECT_NEAR(*seen.cpu_seconds_per_gb(), 0.5, 1e-9);
 }
 
 TEST(Figures, what_no_time_or_payload_was_spent_on_is_absent_and_not_zero) {
   Case bandwidth;
   bandwidth.suite = Suite::bandwidth;
-  const Figures seen = figures(bandwidth, RunResult{});
+  RunResult nothing;
+  nothing.ranks.resize(2);
+  const Figures seen = figures(bandwidth, nothing);
   EXPECT_FALSE(seen.bytes_per_second);
   EXPECT_FALSE(seen.messages_per_second);
-  EXPECT_FALSE(seen.initiator.user_pct);
+  EXPECT_FALSE(seen.cpu.at(0).user_pct);
   EXPECT_FALSE(seen.cpu_seconds_per_gb());
   EXPECT_FALSE(seen.cpu_pct());
 }
 
-TEST(Comparison, holds_the_peer_path_against_those_through_a_nic) {
+TEST(Comparison, holds_the_p2p_path_against_those_through_a_nic) {
   const auto comparison = compare(
       with({sample::bandwidth_case(Path::tcp, 4096, {1e9}), sample::bandwidth_case(Path::gdr, 4096, {4e9}),
             sample::bandwidth_case(Path::p2p, 4096, {8e9})}));

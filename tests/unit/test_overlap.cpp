@@ -17,8 +17,8 @@ CaseResult overlap_case(Path path, Load load, const std::vector<double>& rates) 
   result.test_case.load = load;
   if (load == Load::none) return result;
   for (RunResult& run : result.repetitions) {
-    run.initiator_load = LoadRates{.alone_units_per_second = 1000, .together_units_per_second = 950};
-    run.responder_load = LoadRates{.alone_units_per_second = 100, .together_units_per_second = 80};
+    run.ranks[0].load = LoadRates{.alone_units_per_second = 1000, .together_units_per_second = 950};
+    run.ranks[1].load = LoadRates{.alone_units_per_second = 100, .together_units_per_second = 80};
   }
   return result;
 }
@@ -84,7 +84,7 @@ TEST(OverlapTable, explains_its_losses_and_no_column_of_other_tables) {
 }
 
 TEST(OverlapTable, is_left_out_without_cases_of_its_suite) {
-  EXPECT_EQ(overlap_block(sample::three_paths(), {}), "");
+  EXPECT_EQ(overlap_block(sample::three_paths(), Suite::overlap, {}), "");
 }
 
 TEST(OverlapResult, keeps_the_rates_and_losses_of_both_ends_of_every_repetition) {
@@ -93,20 +93,23 @@ TEST(OverlapResult, keeps_the_rates_and_losses_of_both_ends_of_every_repetition)
   EXPECT_TRUE(cases.at(0).at("repetitions").at(0).at("load").is_null());
   EXPECT_EQ(cases.at(1).at("load"), "compute");
   const auto& load = cases.at(1).at("repetitions").at(2).at("load");
-  EXPECT_EQ(load.at("initiator").at("kind"), "compute");
-  EXPECT_EQ(load.at("initiator").at("alone_units_per_second"), 1000);
-  EXPECT_EQ(load.at("initiator").at("together_units_per_second"), 950);
-  EXPECT_NEAR(load.at("initiator").at("loss_pct").get<double>(), 5, 1e-9);
-  EXPECT_NEAR(load.at("responder").at("loss_pct").get<double>(), 20, 1e-9);
+  EXPECT_EQ(load.size(), 2U);
+  EXPECT_EQ(load.at(0).at("alone_units_per_second"), 1000);
+  EXPECT_EQ(load.at(0).at("together_units_per_second"), 950);
+  EXPECT_NEAR(load.at(0).at("loss_pct").get<double>(), 5, 1e-9);
+  EXPECT_NEAR(load.at(1).at("loss_pct").get<double>(), 20, 1e-9);
 }
 
 TEST(OverlapResult, compares_paths_under_the_same_load_only) {
   const auto points = to_json(overlapping()).at("gdrbench").at("comparison").at("points");
   for (const auto& point : points) {
     EXPECT_NE(point.at("load"), "memory") << "gdr was not measured with it";
+    ASSERT_EQ(point.at("ratios").size(), 1U);
+    EXPECT_EQ(point.at("ratios").at(0).at("path"), "gdr");
+    EXPECT_EQ(point.at("ratios").at(0).at("reference"), "tcp");
     if (point.at("metric") != "bytes_per_second") continue;
     const double expected = point.at("load") == "none" ? 5 : 10;
-    EXPECT_NEAR(point.at("ratios").at("gdr/tcp").at("estimate").get<double>(), expected, 1e-9);
+    EXPECT_NEAR(point.at("ratios").at(0).at("estimate").get<double>(), expected, 1e-9);
   }
   EXPECT_EQ(points.size(), 4U) << "rate and CPU cost, with and without a load";
 }
@@ -114,7 +117,8 @@ TEST(OverlapResult, compares_paths_under_the_same_load_only) {
 TEST(Tables, send_nobody_to_events_who_must_poll) {
   ResultDocument document = sample::three_paths();
   document.cases = {document.cases[0]};
-  for (RunResult& run : document.cases[0].repetitions) run.responder.user_s = run.responder.system_s = 0.01;
+  for (RunResult& run : document.cases[0].repetitions)
+    run.ranks[1].cpu.user_s = run.ranks[1].cpu.system_s = 0.01;
   EXPECT_THAT(suite_table(document, {}), HasSubstr("try --completion event"));
   document.cases[0].test_case.suite = Suite::visible;
   const std::string table = suite_table(document, {});
@@ -124,16 +128,25 @@ TEST(Tables, send_nobody_to_events_who_must_poll) {
 
 TEST(Tables, say_when_the_kernels_of_both_ends_shared_a_gpu) {
   ResultDocument document = overlapping();
-  const auto run_on = [&](const std::string& initiator, const std::string& responder, const char* part) {
-    document.cases[1].proof = {{"initiator", {{part, {{"gpu_uuid", initiator}}}}},
-                               {"responder", {{part, {{"gpu_uuid", responder}}}}}};
+  const auto observed_by = [](const std::string& gpu) {
+    PathProof proof;
+    proof.observer = {.kind = "gpu kernel", .gpu_uuid = gpu};
+    return proof;
+  };
+  const auto loaded = [](const std::string& gpu) {
+    PathProof proof;
+    proof.load = {.kind = Load::compute, .blocks = 1, .gpu_uuid = gpu};
+    return proof;
+  };
+  const auto run_on = [&](const std::string& initiator, const std::string& responder, auto proof_of) {
+    document.cases[1].proofs = {proof_of(initiator), proof_of(responder)};
     return suite_table(document, {});
   };
   EXPECT_THAT(suite_table(document, {}), Not(HasSubstr("one GPU")));
-  EXPECT_THAT(run_on("GPU-1", "GPU-2", "load"), Not(HasSubstr("one GPU")));
-  EXPECT_THAT(run_on("GPU-1", "GPU-1", "load"), HasSubstr("on one GPU, GPU-1,"));
-  EXPECT_THAT(run_on("GPU-1", "GPU-1", "observer"), HasSubstr("on one GPU, GPU-1,"));
-  EXPECT_THAT(run_on("", "", "observer"), Not(HasSubstr("one GPU")));
+  EXPECT_THAT(run_on("GPU-1", "GPU-2", loaded), Not(HasSubstr("one GPU")));
+  EXPECT_THAT(run_on("GPU-1", "GPU-1", loaded), HasSubstr("on one GPU, GPU-1,"));
+  EXPECT_THAT(run_on("GPU-1", "GPU-1", observed_by), HasSubstr("on one GPU, GPU-1,"));
+  EXPECT_THAT(run_on("", "", observed_by), Not(HasSubstr("one GPU")));
 }
 
 }  // namespace

@@ -140,14 +140,14 @@ TEST_F(ResultFile, a_write_protected_file_is_not_replaced) {
 TEST_F(ResultFile, samples_are_dumped_one_a_line_in_the_order_measured) {
   ResultDocument document;
   document.cases = {sample::latency_case(Path::gdr, 8, {1, 2})};
-  document.cases[0].repetitions[0].samples_us = {3.5, 1.25};
-  document.cases[0].repetitions[1].samples_us = {2};
+  document.cases[0].repetitions[0].ranks[0].samples_ns = {3500, 1250};
+  document.cases[0].repetitions[1].ranks[0].samples_ns = {2000};
   write_samples(folder_ / "samples.csv", document);
   EXPECT_EQ(read(folder_ / "samples.csv"),
-            "suite,path,op,memory,completion,size_bytes,repetition,index,latency_us\n"
-            "latency,gdr,send,host,poll,8,0,0,3.5\n"
-            "latency,gdr,send,host,poll,8,0,1,1.25\n"
-            "latency,gdr,send,host,poll,8,1,0,2\n");
+            "suite,path,op,memory,completion,size_bytes,repetition,index,latency_ns\n"
+            "latency,gdr,send,host,poll,8,0,0,3500\n"
+            "latency,gdr,send,host,poll,8,0,1,1250\n"
+            "latency,gdr,send,host,poll,8,1,0,2000\n");
 }
 
 TEST(ResultJson, carries_google_benchmarks_parts_unchanged_beside_ours) {
@@ -155,7 +155,7 @@ TEST(ResultJson, carries_google_benchmarks_parts_unchanged_beside_ours) {
   const Json json = to_json(document);
   EXPECT_EQ(nlohmann::json(json["context"]), document.context);
   EXPECT_EQ(nlohmann::json(json["benchmarks"]), document.benchmarks);
-  EXPECT_EQ(json["gdrbench"]["schema"], 1);
+  EXPECT_EQ(json["gdrbench"]["schema"], 2);
 }
 
 TEST(ResultJson, latency_has_percentiles_and_bandwidth_has_rates) {
@@ -167,7 +167,7 @@ TEST(ResultJson, latency_has_percentiles_and_bandwidth_has_rates) {
   const Json& bandwidth = json["gdrbench"]["cases"][5]["repetitions"][0];
   EXPECT_TRUE(bandwidth["latency_us"].is_null());
   EXPECT_DOUBLE_EQ(bandwidth["bytes_per_second"].get<double>(), 3e9);
-  EXPECT_NEAR(bandwidth["cpu"]["responder"]["seconds_per_gb"].get<double>(), 0.5 / 6, 1e-9);
+  EXPECT_NEAR(bandwidth["cpu"][1]["seconds_per_gb"].get<double>(), 0.5 / 6, 1e-9);
 }
 
 TEST(ResultJson, is_functional_where_software_stands_in_for_the_nic) {
@@ -248,25 +248,31 @@ TEST_F(CheckedResult, what_we_write_fits_the_schema_and_itself) {
 }
 
 TEST_F(CheckedResult, what_breaks_the_schema_is_refused_at_its_place) {
-  expect_fault("/gdrbench/schema", 2, "gdrbench/schema: 1 was expected");
+  expect_fault("/gdrbench/schema", 3, "gdrbench/schema: 3 is unknown here: check-result reads schema 1 and");
   expect_fault("/gdrbench/surprise", 1, "'surprise' was unexpected");
   expect_fault("/gdrbench/cases/0/path", "ftp", "gdrbench/cases/0/path: 'ftp' is not one of");
   expect_fault("/gdrbench/cases/0/repetitions/1/latency_us", nullptr,
                "gdrbench/cases/0/repetitions/1/latency_us: None is not of type 'object'");
-  expect_fault("/gdrbench/cases/3/repetitions/0/cpu/initiator/user_pct", -1,
-               "cpu/initiator/user_pct: -1 is less than the minimum");
+  expect_fault("/gdrbench/cases/3/repetitions/0/cpu/0/user_pct", -1,
+               "cpu/0/user_pct: -1 is less than the minimum");
   expect_fault("/gdrbench/cases/0/registration", "dmabuf",
-               "gdrbench/cases/0/registration: 'none' was expected");
+               "gdrbench/cases/0/registration: 'dmabuf' is not one of ['none']");
   expect_fault("/gdrbench/incomplete_reason", "interrupted", "gdrbench/incomplete_reason");
 }
 
 TEST_F(CheckedResult, the_flush_of_gpu_memory_has_figures_or_a_reason) {
   const auto with = [](const Json& flush_us, const Json& reason) {
-    Json json = to_json(sample::three_paths());
-    json["gdrbench"]["cases"][0]["proof"]["responder"]["gpu_writes"] = {{"writes_ordering", "owner"},
-                                                                        {"flush_needed", false},
-                                                                        {"flush_us", flush_us},
-                                                                        {"no_flush_reason", reason}};
+    ResultDocument document = sample::three_paths();
+    document.cases[0].proofs.resize(2);
+    for (PathProof& proof : document.cases[0].proofs) {
+      proof.tcp.emplace();
+      proof.policy.policy = Policy::staged;
+    }
+    Json json = to_json(document);
+    json["gdrbench"]["cases"][0]["proof"][1]["gpu_writes"] = {{"writes_ordering", "owner"},
+                                                              {"flush_needed", false},
+                                                              {"flush_us", flush_us},
+                                                              {"no_flush_reason", reason}};
     return json.dump();
   };
   const Json times{{"median", 1.5}, {"max", 20.0}};
@@ -287,8 +293,45 @@ TEST_F(CheckedResult, what_contradicts_itself_is_refused_at_its_place) {
                "gdrbench/cases/4/repetitions/2/bytes_per_second");
   expect_fault("/gdrbench/cases/1/memory", "cuda", "no measured case of path 'rdma' at this point");
   expect_fault("/gdrbench/cases/2/repetitions/0/verified", false, "verified: false in a complete run");
-  expect_fault("/gdrbench/comparison/points/0/ratios/gdr~1rdma/estimate", 0.915,
-               "gdrbench/comparison/points/0/ratios/gdr/rdma/estimate: 0.915 is not the geometric mean");
+  expect_fault("/gdrbench/comparison/points/0/ratios/0/estimate", 0.915,
+               "gdrbench/comparison/points/0/ratios/0/estimate: 0.915 is not the geometric mean");
+}
+
+TEST_F(CheckedResult, what_no_path_or_suite_gives_is_refused) {
+  expect_fault("/gdrbench/cases/0/load", "compute", "gdrbench/cases/0/load: 'none' was expected");
+  expect_fault("/gdrbench/cases/0/depth", 16, "gdrbench/cases/0/depth: 1 was expected");
+  expect_fault("/gdrbench/cases/0/repetitions/0/cpu", Json::array(),
+               "gdrbench/cases/0/repetitions/0/cpu: []");
+  expect_fault("/gdrbench/cases/2/repetitions/0/stages", {{"ranks", Json::array()}, {"overlap", 1.0}},
+               "gdrbench/cases/2/repetitions/0/stages");
+  expect_fault("/gdrbench/comparison/points/0/metric", "bytes_per_second",
+               "gdrbench/comparison/points/0/metric: 'bytes_per_second' is not one of");
+  expect_fault("/gdrbench/comparison/points/0/ratios/0/reference", "p2p",
+               "gdrbench/comparison/points/0/ratios/0/reference: 'p2p' is not one of");
+  expect_fault("/gdrbench/comparison/points/0/ratios/0/path", "tcp_wire",
+               "gdrbench/comparison/points/0/ratios/0/path");
+}
+
+TEST_F(CheckedResult, a_proof_is_that_of_the_paths_wire_and_policy) {
+  ResultDocument document = sample::three_paths();
+  document.cases[0].proofs.resize(2);
+  for (PathProof& proof : document.cases[0].proofs) {
+    proof.tcp.emplace();
+    proof.policy.policy = Policy::staged;
+  }
+  Outcome outcome = check(to_json(document).dump());
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  document.cases[0].proofs[1].policy.policy = Policy::direct;
+  outcome = check(to_json(document).dump());
+  EXPECT_THAT(outcome.text, HasSubstr("gdrbench/cases/0/proof/1/policy/policy: 'staged' was expected"));
+  document.cases[0].proofs[1].tcp.reset();
+  outcome = check(to_json(document).dump());
+  EXPECT_THAT(outcome.text, HasSubstr("gdrbench/cases/0/proof/1: 'tcp' is a required property"));
+}
+
+TEST_F(CheckedResult, the_schema_in_the_documentation_is_the_one_that_the_program_prints) {
+  EXPECT_EQ(read(fs::path(GDRBENCH_SOURCE_DIR) / "docs/result.schema.json"), result_schema())
+      << "gdrbench schema > docs/result.schema.json";
 }
 
 TEST_F(CheckedResult, broken_json_is_refused_with_line_and_column) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <random>
 
 #include "measure/summary.hpp"
@@ -11,9 +10,10 @@
 namespace gdrbench::measure {
 namespace {
 
-std::vector<double> one_to(int n) {
-  std::vector<double> values(static_cast<std::size_t>(n));
-  std::iota(values.begin(), values.end(), 1.0);
+// 1 to n µs, in nanoseconds.
+std::vector<std::int64_t> one_to(int n) {
+  std::vector<std::int64_t> values(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = 1000 * (i + 1);
   std::shuffle(values.begin(), values.end(), std::mt19937(7));
   return values;
 }
@@ -43,7 +43,7 @@ TEST(Summary, rank_is_rounded_up_and_never_interpolated) {
 }
 
 TEST(Summary, one_sample_is_every_percentile) {
-  const LatencySummary summary = summarise(std::vector<double>{2.5});
+  const LatencySummary summary = summarise(std::vector<std::int64_t>{2500});
   EXPECT_EQ(summary.min, 2.5);
   EXPECT_EQ(summary.p50, 2.5);
   EXPECT_EQ(summary.p99_99, 2.5);

@@ -14,48 +14,62 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const TableOptions options = {
-    .title = "gdrbench compare node-b", .peer = "node-b", .result_file = "out.json"};
+    .title = "gdrbench compare node-b", .remote = "node-b", .result_file = "out.json", .optimised = true};
+
+PathProof proof_of(int gpu, const char* device, std::optional<PciDistance> distance) {
+  PathProof proof;
+  proof.gpu = gpu;
+  proof.gpu_nic_distance = distance;
+  proof.verbs.emplace().device = device;
+  return proof;
+}
+
+PathProof bound_to(const char* cores, const char* why) {
+  PathProof proof;
+  proof.binding = {.cores = cores, .why = why};
+  return proof;
+}
 
 TEST(ComparisonTable, names_the_distance_of_gpu_and_nic_in_its_head) {
   ResultDocument document = sample::three_paths();
   for (CaseResult& result : document.cases)
     if (result.test_case.path == Path::gdr)
-      result.proof = {
-          {"initiator", {{"gpu", 2}, {"gpu_nic_distance", "PIX"}, {"wire", {{"device", "mlx5_0"}}}}},
-          {"responder", {{"gpu", 0}, {"gpu_nic_distance", "\x1b[2J"}, {"wire", {{"device", "mlx5_1"}}}}}};
+      result.proofs = {proof_of(2, "mlx5_0", PciDistance::pix), proof_of(0, "mlx5_1", std::nullopt)};
   const std::string table = comparison_table(document, {.title = "gdrbench compare", .width = 300});
   const std::string head = table.substr(0, table.find('\n'));
   EXPECT_NE(head.find("GPU 2 ↔ mlx5_0 PIX"), std::string::npos) << head;
-  EXPECT_NE(head.find("peer GPU 0 ↔ mlx5_1 UNKNOWN"), std::string::npos) << "only known words: " << head;
+  EXPECT_NE(head.find("remote GPU 0 ↔ mlx5_1 UNKNOWN"), std::string::npos) << head;
 }
 
 TEST(ComparisonTable, names_the_cores_of_an_end_in_its_head_and_why_one_is_not_bound_below) {
   ResultDocument document = sample::three_paths();
   for (CaseResult& result : document.cases)
-    result.proof = {{"initiator", {{"cores", "0-15"}, {"binding", "next to mlx5_0 and GPU 2"}}},
-                    {"responder", {{"cores", "0-31"}, {"binding", "not bound: all cores are equally near"}}}};
+    result.proofs = {bound_to("0-15", "next to mlx5_0 and GPU 2"),
+                     bound_to("0-31", "not bound: all cores are equally near")};
   std::string table = comparison_table(document, {.title = "gdrbench compare", .width = 300});
   EXPECT_THAT(table.substr(0, table.find('\n')), HasSubstr(" · cores 0-15"));
   EXPECT_THAT(table.substr(0, table.find('\n')), Not(HasSubstr("0-31")));
   EXPECT_THAT(table, HasSubstr("not bound to cores: responder: all cores are equally near\n"));
-  for (CaseResult& result : document.cases) result.proof["initiator"] = result.proof["responder"];
+  for (CaseResult& result : document.cases) result.proofs[0] = result.proofs[1];
   table = comparison_table(document, {.title = "gdrbench compare", .width = 300});
   EXPECT_THAT(table, HasSubstr("not bound to cores: all cores are equally near\n"));
 }
 
 TEST(ComparisonTable, takes_no_word_of_the_other_end_on_trust) {
   ResultDocument document = sample::three_paths();
-  for (const nlohmann::json& odd : {nlohmann::json(3), nlohmann::json{{"cores", 3}, {"binding", {1}}},
-                                    nlohmann::json{{"cores", "\x1b[2J"}, {"binding", "next to \x1b[2J"}}}) {
-    for (CaseResult& result : document.cases) result.proof = {{"responder", odd}};
+  PathProof odd = proof_of(0, "\x1b[2J", std::nullopt);
+  for (const char* why : {"next to \x1b[2J", "not bound: \x1b[2J"}) {
+    odd.binding = {.cores = "\x1b[2J", .why = why};
+    for (CaseResult& result : document.cases) result.proofs = {PathProof{}, odd};
     EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("\x1b")));
+    EXPECT_THAT(suite_table(document, options), Not(HasSubstr("\x1b")));
   }
 }
 
 TEST(ComparisonTable, shows_paths_side_by_side_with_ratio_marks_and_file) {
   EXPECT_EQ(comparison_table(sample::three_paths(), options),
             R"(gdrbench compare node-b      fabric soft-roce rxe0 (functional, not a performance result)
-  memory host · completion poll · peer node-b
+  memory host · completion poll · remote node-b
 
                                                    tcp           rdma            gdr  gdr ÷ rdma [95 %]
 latency 8 B send               p50             41.0 µs        31.0 µs        28.5 µs  0.91 [0.89, 0.93]
@@ -107,7 +121,8 @@ TEST(ComparisonTable, marks_a_point_that_a_path_did_not_reach) {
 }
 
 TEST(ComparisonTable, says_so_when_nothing_was_measured) {
-  const std::string table = comparison_table(ResultDocument{}, {.title = "gdrbench compare x"});
+  const std::string table =
+      comparison_table(ResultDocument{}, {.title = "gdrbench compare x", .optimised = true});
   EXPECT_EQ(table,
             "gdrbench compare x      fabric none (no RDMA figures)\n\nno results\n"
             "incomplete: stopped early\n0 repetitions\n");
@@ -123,8 +138,9 @@ TEST(ComparisonTable, hardware_is_not_marked_functional_and_shows_where_the_path
                     sample::latency_case(Path::gdr, 4096, {10})};
   const std::string table = comparison_table(document, options);
   EXPECT_THAT(table, Not(HasSubstr("functional")));
-  EXPECT_THAT(table,
-              HasSubstr("\ngdr beats rdma: latency send p50 from 4 KiB · latency send CPU s/GB nowhere\n"));
+  EXPECT_THAT(table, HasSubstr("\ngdr beats rdma: latency send p50 from 4 KiB · latency send p99 from 4 KiB\n"
+                               "                latency send CPU % nowhere\n"));
+  EXPECT_THAT(table, Not(HasSubstr("depth"))) << "one message at a time is no setting";
   document.fabric.kind = FabricKind::softverbs;
   EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("beats")));
 }
@@ -150,7 +166,7 @@ TEST(ComparisonTable, shows_no_interval_that_says_nothing_and_tells_why) {
   EXPECT_THAT(table, HasSubstr("2.50 GB/s  2.00 [–]\n")) << table;
   EXPECT_THAT(table, HasSubstr(unknown));
   EXPECT_THAT(table, HasSubstr("--benchmark_repetitions"));
-  EXPECT_GT(to_json(document)["gdrbench"]["comparison"]["points"][0]["ratios"]["gdr/rdma"]["high"], 1000)
+  EXPECT_GT(to_json(document)["gdrbench"]["comparison"]["points"][0]["ratios"][0]["high"], 1000)
       << "the file keeps it";
 }
 
@@ -183,10 +199,74 @@ TEST(Tables, warn_when_a_polling_end_was_not_given_its_core) {
   ResultDocument document = sample::three_paths();
   EXPECT_THAT(comparison_table(document, options), Not(HasSubstr("the machine is busy")));
   for (RunResult& run : document.cases[0].repetitions) {
-    run.responder.user_s = 0.3 * run.responder.elapsed_s;
-    run.responder.system_s = 0;
+    run.ranks[1].cpu.user_s = 0.3 * run.ranks[1].cpu.elapsed_s;
+    run.ranks[1].cpu.system_s = 0;
   }
   EXPECT_THAT(comparison_table(document, options), HasSubstr("note: a polling end had only 30 % of a core"));
+}
+
+TEST(Tables, say_that_a_build_without_optimisation_measures_nothing) {
+  const ResultDocument document = sample::three_paths();
+  const auto sentence = HasSubstr("built without optimisation (build type");
+  for (const auto& table : {comparison_table, suite_table, local_table}) {
+    EXPECT_THAT(table(document, {.optimised = false}), sentence);
+    EXPECT_THAT(table(document, {.optimised = true}), Not(sentence));
+  }
+}
+
+CaseResult of_pair(const char* pair, std::uint32_t at_once, const std::vector<double>& rates) {
+  CaseResult result = sample::bandwidth_case(Path::gdr, 1 << 20, rates);
+  result.test_case.pair = pair;
+  result.test_case.pairs_at_once = at_once;
+  result.test_case.gpu = pair[6] - '0';
+  result.test_case.verbs.device = std::string(pair, 6);
+  return result;
+}
+
+ResultDocument two_pairs() {
+  ResultDocument document;
+  document.fabric.kind = FabricKind::hardware;
+  document.complete = true;
+  document.cases = {of_pair("mlx5_0:gpu0", 1, {10e9, 10e9}), of_pair("mlx5_1:gpu1", 1, {8e9, 8e9}),
+                    of_pair("mlx5_0:gpu0", 2, {9e9, 9e9}), of_pair("mlx5_1:gpu1", 2, {4e9, 4e9})};
+  return document;
+}
+
+TEST(PairsTable, shows_each_pair_alone_and_together_and_their_sums) {
+  const char* const block = R"(
+bandwidth                  size  pair         rate alone   together  loss %
+gdr        write forward  1 MiB  mlx5_0:gpu0   10.0 GB/s  9.00 GB/s    10.0
+                                 mlx5_1:gpu1   8.00 GB/s  4.00 GB/s    50.0
+                                 sum of 2      18.0 GB/s  13.0 GB/s    27.8
+)";
+  for (const auto& table : {comparison_table, suite_table}) {
+    const std::string text = table(two_pairs(), {.optimised = true});
+    EXPECT_THAT(text, HasSubstr(block));
+    EXPECT_THAT(text, HasSubstr("together: all pairs at once"));
+    EXPECT_THAT(text, HasSubstr("write forward mlx5_1:gpu1 of 2 at once")) << "rows of their own above";
+  }
+}
+
+TEST(PairsTable, has_no_sum_of_latencies_and_gives_what_they_lose_as_more_time) {
+  ResultDocument document = two_pairs();
+  document.cases.clear();
+  for (const std::uint32_t at_once : {1, 2})
+    for (const char* const pair : {"mlx5_0:gpu0", "mlx5_1:gpu1"}) {
+      document.cases.push_back(sample::latency_case(Path::gdr, 8, {at_once == 1 ? 10.0 : 12.0}));
+      document.cases.back().test_case.pair = pair;
+      document.cases.back().test_case.pairs_at_once = at_once;
+    }
+  const std::string text = suite_table(document, {.optimised = true});
+  EXPECT_THAT(text, HasSubstr("mlx5_1:gpu1    5.00 µs   6.00 µs    20.0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("sum of")));
+}
+
+TEST(PairsTable, is_left_out_where_nothing_ran_at_once_and_marks_what_was_not_measured) {
+  ResultDocument document = two_pairs();
+  document.cases[1].repetitions.clear();
+  EXPECT_THAT(suite_table(document, {}), HasSubstr("mlx5_1:gpu1           –  4.00 GB/s       –\n"));
+  document.cases.resize(2);
+  EXPECT_THAT(suite_table(document, {}), Not(HasSubstr("rate alone")));
 }
 
 TEST(SuiteTable, has_one_row_a_case_with_percentiles_or_rates) {
@@ -196,7 +276,7 @@ TEST(SuiteTable, has_one_row_a_case_with_percentiles_or_rates) {
   document.cases = {sample::latency_case(Path::tcp, 8, {1000, 1200, 1100}),
                     sample::latency_case(Path::tcp, 4096, {3000, 3000, 3000}),
                     sample::bandwidth_case(Path::tcp, 65536, {950e6, 900e6, 1000e6})};
-  EXPECT_EQ(suite_table(document, {.title = "gdrbench latency node-b"}),
+  EXPECT_EQ(suite_table(document, {.title = "gdrbench latency node-b", .optimised = true}),
             R"(gdrbench latency node-b      fabric hardware · memory host · completion poll
 
 latency         size      min      p50      p90      p99    p99.9      max      CPU %
