@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t clock_turns = 8;
 constexpr std::uint32_t channel_turns = 1024;
 // Also looked at after so long, for loops whose turns are slow or who seldom stand still.
-constexpr auto longest_blindness = 50ms;
+constexpr auto max_unwatched = 50ms;
 
 // Of steady_clock's time line, at the resolution of the kernel's tick.
 Deadline coarse_now() {
@@ -45,7 +45,7 @@ bool Watch::check() {
 
 bool Watch::look(Deadline now) {
   throw_if_interrupted();
-  look_at_ = now + longest_blindness;
+  look_at_ = now + max_unwatched;
   pollfd channel{control_fd_, POLLIN | POLLRDHUP, 0};
   if (::poll(&channel, 1, 0) > 0) return false;
   if (now >= deadline_) throw OutOfTime();

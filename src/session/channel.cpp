@@ -20,6 +20,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t max_text_bytes = 4096;
+// Escaped once more in a message, a text at most doubles: two of these fit one.
+constexpr std::size_t part_bytes = 256 << 10;
 
 constexpr std::pair<ErrorKind, std::string_view> kind_names[] = {{ErrorKind::failed, "failed"},
                                                                  {ErrorKind::unavailable, "unavailable"},
@@ -148,6 +150,17 @@ void expect_type(const json& message, std::string_view type, const std::string& 
   if (found == type) return;
   if (found == "error") throw_error(message, prefix);
   throw PeerLost(fmt::format("{}protocol violation: it sent '{}' where '{}' was due", prefix, found, type));
+}
+
+std::vector<json> parts_of(const json& answer) {
+  // In ASCII, so that no part ends within a character.
+  const std::string text = answer.dump(-1, ' ', true, json::error_handler_t::replace);
+  std::vector<json> parts;
+  for (std::size_t at = 0; at < text.size(); at += part_bytes)
+    parts.push_back({{"type", "examined"},
+                     {"part", text.substr(at, part_bytes)},
+                     {"more", at + part_bytes < text.size()}});
+  return parts;
 }
 
 std::string utc_now() {

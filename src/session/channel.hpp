@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "wire/socket.hpp"
 
@@ -43,6 +44,10 @@ ErrorKind kind_of(const nlohmann::json& error);
 
 /// Checks that `message` has this type. Throws what an error message stands for, else PeerLost.
 void expect_type(const nlohmann::json& message, std::string_view type, const std::string& prefix);
+
+/// An answer that may be larger than a message, as several: {"type": "examined", "part", "more"}, parts of
+/// one JSON text.
+std::vector<nlohmann::json> parts_of(const nlohmann::json& answer);
 
 /// Now, RFC 3339, UTC, to the second.
 std::string utc_now();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error_text.hpp"
+#include "base/fields.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/interrupt.hpp"
 #include "session/channel.hpp"
@@ -20,10 +21,21 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto farewell_limit = 2s;
+// Of what a server tells of its machine, which it may take a long time to find out.
+constexpr std::size_t max_answer_bytes = 64 << 20;
+constexpr auto examination_grace = 5s;
 
 std::string name_of(const ConnectOptions& options) {
   const bool bare_ipv6 = options.host.find(':') != std::string::npos && options.host.front() != '[';
   return fmt::format(fmt::runtime(bare_ipv6 ? "[{}]:{}" : "{}:{}"), options.host, options.port);
+}
+
+json parsed(const std::string& text, const std::string& server) {
+  try {
+    return parse_bounded(text);
+  } catch (const std::exception& fault) {
+    throw PeerLost(fmt::format("{}: protocol violation: its description of the machine is not JSON", server));
+  }
 }
 
 }  // namespace
@@ -111,6 +123,23 @@ void Client::try_send(const json& message) noexcept {
       std::fputs(fmt::format("gdrbench: {}\n", printable(server_name_ + ": " + fault.what())).c_str(),
                  stderr);
   }
+}
+
+json examine(Client& client, const json& request) {
+  client.send({{"type", "examine"}, {"request", request}}, client.server_name());
+  std::string text;
+  for (bool more = true; more;) {
+    const json message = client.receive(client.server_name(), examination_limit + examination_grace);
+    expect_type(message, "examined", client.server_name() + ": ");
+    const auto part = message.find("part"), next = message.find("more");
+    if (part == message.end() || !part->is_string() || next == message.end() || !next->is_boolean() ||
+        text.size() > max_answer_bytes)
+      throw PeerLost(fmt::format("{}: protocol violation: a malformed part of the description of its machine",
+                                 client.server_name()));
+    text += part->get_ref<const std::string&>();
+    more = next->get<bool>();
+  }
+  return parsed(text, client.server_name());
 }
 
 }  // namespace gdrbench::session

@@ -11,7 +11,6 @@
 #include "base/records.hpp"
 #include "gdrbench/error.hpp"
 #include "session/channel.hpp"
-#include "session/examination.hpp"
 
 namespace gdrbench::session {
 namespace {

@@ -1,5 +1,4 @@
 #include "fake_session.hpp"
-#include "session/examination.hpp"
 
 namespace gdrbench::session::fake {
 namespace {

@@ -109,6 +109,7 @@ RingSpans Link::add(const FrameHeader& header) {
 }
 
 void Link::flush() {
+  if (broken()) return;  // a frame that was begun when it was shut is not whole
   const bool remote_sleeps = out_.publish();
   if (!shares_rings_) {
     write_socket();

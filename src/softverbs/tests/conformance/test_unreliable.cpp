@@ -265,6 +265,29 @@ TEST_F(Unreliable, fails_a_request_whose_own_memory_is_wrong_and_still_receives)
   EXPECT_TRUE(write_arrives(pair));
 }
 
+TEST_F(Unreliable, drops_a_message_whole_whose_memory_goes_away_in_its_middle) {
+  if (state_after_unreliable_local_error() == IBV_QPS_ERR) GTEST_SKIP() << "its queue pair is lost here";
+  constexpr std::size_t length = 32 << 20;
+  Pair pair(nic(), Ends{.left = unreliable, .right = {.type = IBV_QPT_UC, .memory_bytes = length}});
+  ASSERT_TRUE(write_arrives(pair));
+  Memory source(nic().pd.get(), length);
+  ASSERT_EQ(post(pair.right.qp.get(), Receive{.id = 1, .list = {pair.right.memory.sge(0, length)}}), 0);
+  ASSERT_EQ(post(pair.left.qp.get(), Send{.id = 2, .list = {source.sge(0, length)}}), 0);
+  source.deregister();
+  const std::vector<Outcome> sent = outcomes(pair.left.cq.get(), 1);
+  ASSERT_EQ(sent.size(), 1);
+  if (sent[0].status == IBV_WC_SUCCESS) GTEST_SKIP() << "it had left before its memory was deregistered";
+  EXPECT_EQ(sent[0].status, IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(pair.left.state(), IBV_QPS_SQE);
+  ASSERT_EQ(modify(pair.left, to_state(IBV_QPS_RTS)), 0);
+  ASSERT_TRUE(write_arrives(pair));
+  EXPECT_TRUE(is_empty(pair.right.cq.get()));
+  ASSERT_EQ(send(pair, 3, 100), 0);
+  const std::vector<ibv_wc> received = take(pair.right.cq.get(), 1);
+  ASSERT_EQ(outcomes(received), successes(1, 1));
+  EXPECT_EQ(received[0].byte_len, 100);
+}
+
 TEST_F(Unreliable, fails_where_its_own_receive_may_not_be_written) {
   Pair pair(nic(), Ends{.left = unreliable, .right = {.type = IBV_QPT_UC, .region_access = 0}});
   ASSERT_EQ(receive(pair.right, 1), 0);
