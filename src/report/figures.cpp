@@ -95,6 +95,12 @@ std::optional<double> Figures::cpu_pct() const {
   return sum_over(cpu, busy_pct);
 }
 
+std::uint64_t messages_lost(const RunResult& run) {
+  std::uint64_t lost = 0;
+  for (const RankResult& rank : run.ranks) lost += rank.messages_lost;
+  return lost;
+}
+
 std::optional<double> busy_pct(const CpuFigures& cpu) {
   return sum(cpu.user_pct, cpu.system_pct);
 }

@@ -43,6 +43,9 @@ struct Figures {
 Figures figures(const Case& c, const RunResult& run);
 std::vector<Figures> figures(const CaseResult& result);
 
+/// Of all ranks, as far as they know.
+std::uint64_t messages_lost(const RunResult& run);
+
 /// User and system time of the process.
 std::optional<double> busy_pct(const CpuFigures& cpu);
 

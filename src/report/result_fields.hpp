@@ -39,7 +39,7 @@ struct RepetitionRecord {
   std::vector<CpuFigures> cpu;
   std::optional<StagesRecord> stages;
   std::optional<std::vector<std::optional<LoadRecord>>> load;
-  std::uint64_t iterations = 0, payload_bytes = 0;
+  std::uint64_t iterations = 0, payload_bytes = 0, messages_lost = 0;
   bool verified = false;
   std::string started;
   double duration_s = 0;
@@ -199,6 +199,7 @@ struct FieldList<report::RepetitionRecord> {
       field("iterations", &R::iterations, "round trips, or messages in each measured direction",
             at_least_one),
       field("payload_bytes", &R::payload_bytes, "moved in the measured directions"),
+      field("messages_lost", &R::messages_lost, "by an unreliable transport, as far as the ranks know"),
       field("verified", &R::verified, "every byte that was checked where it arrived was right"),
       field("started", &R::started, "RFC 3339", any_text),
       field("duration_s", &R::duration_s, "of the timed part", any_quantity));

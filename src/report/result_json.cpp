@@ -45,6 +45,7 @@ RepetitionRecord repetition_record(const Case& c, const RunResult& run) {
                               .load = std::nullopt,
                               .iterations = run.iterations,
                               .payload_bytes = run.payload_bytes,
+                              .messages_lost = messages_lost(run),
                               .verified = run.verified,
                               .started = run.started,
                               .duration_s = run.elapsed_s};

@@ -164,6 +164,23 @@ std::size_t ranks_of(std::span<const Figures> repetitions) {
   return repetitions.empty() ? 0 : repetitions.front().cpu.size();
 }
 
+// "gdr 12 of 5000": what an unreliable transport lost, over all repetitions of a path.
+std::string lost_text(const ResultDocument& document) {
+  std::string text;
+  for (const PathSpec& path : all_paths) {
+    std::uint64_t lost = 0, messages = 0;
+    for (const CaseResult& result : document.cases) {
+      if (result.test_case.path != path.path) continue;
+      for (const RunResult& run : result.repetitions) {
+        lost += messages_lost(run);
+        messages += run.iterations;
+      }
+    }
+    if (lost > 0) text += fmt::format("{}{} {} of {}", text.empty() ? "" : ", ", path.name, lost, messages);
+  }
+  return text;
+}
+
 // A thread that polls keeps a core busy, unless it is not given one.
 std::string busy_text(const ResultDocument& document) {
   constexpr double enough_pct = 90;
@@ -285,6 +302,8 @@ std::string table_foot(const ResultDocument& document, const Shown& shown, const
   if (const std::string unbound = unbound_text(document); !unbound.empty())
     paragraph("not bound to cores: ", unbound);
   if (const std::string shared = shared_gpu_text(document); !shared.empty()) paragraph("note: ", shared);
+  if (const std::string lost = lost_text(document); !lost.empty())
+    paragraph("lost messages: ", lost + "; rates are those of the sender");
   if (const std::string busy = busy_text(document); !busy.empty()) paragraph("note: ", busy);
   if (!document.complete)
     paragraph("incomplete: ",
