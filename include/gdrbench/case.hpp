@@ -22,6 +22,11 @@ struct StagingOptions {
   std::uint32_t streams = 1;  ///< of the copy engine, each way on a queue pair
   bool operator==(const StagingOptions&) const = default;
 };
+/// Of a queue pair: reliable connection, or unreliable connection, which acknowledges nothing and repeats
+/// nothing.
+enum class Transport { rc, uc };
+GDRBENCH_ENUM_NAMES(Transport, "transport", {Transport::rc, "rc"}, {Transport::uc, "uc"});
+
 /// Verbs settings of both ends. Empty device or absent index: chosen by the rules of docs/methodology.md.
 struct VerbsOptions {
   std::string device;
@@ -35,6 +40,7 @@ struct VerbsOptions {
   std::uint8_t service_level = 0;
   std::uint8_t traffic_class = 0;
   std::uint32_t inline_bytes = 220;  ///< messages up to this size in host memory are posted inline
+  Transport transport = Transport::rc;
   ConnectBy connect = ConnectBy::control;
   bool relaxed_ordering = true;
   RegisterBy registration = RegisterBy::automatic;  ///< of GPU memory
@@ -66,6 +72,11 @@ struct Case {
   VerbsOptions verbs{};
   bool operator==(const Case&) const = default;
 };
+
+/// Messages may be lost without a completion that says so.
+constexpr bool may_lose_messages(const Case& c) {
+  return uses_verbs(c.path) && c.verbs.transport == Transport::uc;
+}
 
 /// "latency/gdr/send/8": the name of the case in tables and in Google Benchmark's output.
 std::string case_name(const Case& c);

@@ -62,6 +62,8 @@ struct FieldList<VerbsOptions> {
       field("traffic_class", &V::traffic_class, "RoCE traffic class", {0, 255}, "--traffic-class"),
       field("inline_bytes", &V::inline_bytes, "Largest message in bytes that is posted inline",
             {0, max_inline_bytes}, "--inline"),
+      field("transport", &V::transport, "Of the queue pairs; uc (unreliable connection) counts lost messages",
+            {}, "--transport"),
       field("connect", &V::connect, "Who moves the queue pairs to RTS", {}, "--connect"),
       field("relaxed_ordering", &V::relaxed_ordering, "IBV_ACCESS_RELAXED_ORDERING is asked for"),
       field("registration", &V::registration, "How GPU memory is registered; auto: dmabuf, else peermem", {},
@@ -145,6 +147,8 @@ struct FieldList<RankResult> {
   static constexpr auto fields = std::tuple(
       field("elapsed_s", &R::elapsed_s, "timed part, by this rank's clock", {0, max_seconds}),
       field("messages_sent", &R::messages_sent, ""), field("messages_received", &R::messages_received, ""),
+      field("messages_lost", &R::messages_lost,
+            "that the rank knows of; only unreliable transports lose any"),
       field("cpu", &R::cpu, ""), field("stages", &R::stages, ""), field("latency_us", &R::latency_us, ""),
       field("load", &R::load, ""));
 };

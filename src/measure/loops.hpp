@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -113,12 +114,45 @@ RankResult finish(P& path, Meter& meter) {
   result.messages_sent = path.done();
   result.messages_received = path.accepted();
   result.stages = path.stages();
+  if constexpr (requires { path.lost(); }) result.messages_lost = path.lost();
   return result;
+}
+
+/// Where messages may be lost, waits for those that are only late.
+template <class P>
+void take_what_is_under_way(P& path, const LoopPlan& plan) {
+  constexpr std::int64_t quiet_ns = 20'000'000;
+  for (std::int64_t moved_ns = now_ns(); may_lose_messages(plan.c) && now_ns() - moved_ns < quiet_ns;)
+    if (path.progress()) moved_ns = now_ns();
+}
+
+/// As turn(), over a path that may lose messages: where the condition does not come true for a while, the
+/// message that was posted last is posted once more. Whether it was.
+template <class P, class Condition>
+bool turn_or_post_again(P& path, const LoopPlan& plan, Watch& watch, Condition condition) {
+  if constexpr (requires { path.post_again(); }) {
+    constexpr std::int64_t patience_ns = 100'000'000;  // far above a round trip
+    constexpr int max_attempts = 50;
+    for (int attempts = 0; may_lose_messages(plan.c) && attempts < max_attempts; ++attempts) {
+      const std::int64_t until_ns = now_ns() + patience_ns;
+      turn(path, watch, plan.c.completion, [&] { return condition() || now_ns() >= until_ns; });
+      if (condition()) return attempts > 0;
+      path.post_again();
+    }
+    if (may_lose_messages(plan.c))
+      throw Error(
+          fmt::format("no message arrived though it was sent {} times over the unreliable connection: is the "
+                      "remote end reachable? Try --transport rc",
+                      max_attempts));
+  }
+  turn(path, watch, plan.c.completion, condition);
+  return false;
 }
 
 /// Latency: rounds are round trips, warm-up first.
 inline path::Round latency_round(const LoopPlan& plan) {
-  const std::uint64_t trips = plan.request.warmup + plan.request.iterations;
+  std::uint64_t trips = plan.request.warmup + plan.request.iterations;
+  if (may_lose_messages(plan.c)) trips = 2 * trips + 1000;  // room for those that are posted again
   return {.posts = plan.flow.posts ? trips : 0, .accepts = plan.flow.accepts ? trips : 0};
 }
 
@@ -129,23 +163,60 @@ RankResult initiate_latency(P& path, const LoopPlan& plan, Watch& watch) {
   const std::uint64_t warmup = plan.request.warmup, trips = warmup + plan.request.iterations;
   const bool reads = plan.c.op == Op::read;
   std::vector<std::int64_t> times_ns(plan.request.iterations + 1);
+  std::vector<std::uint64_t> interrupted;  // trips in which a message was lost
+  std::uint64_t surplus = 0;
   Meter meter(plan);
   for (std::uint64_t i = 0; i < trips; ++i) {
     if (i == warmup) {
       meter.start();
       times_ns[0] = now_ns();
     }
+    // Answers to messages that were posted again though only late, not lost.
+    if (!reads && path.accepted() > i + surplus) surplus = path.accepted() - i;
     post_message(path, watch, plan.c.completion, i);
-    turn(path, watch, plan.c.completion, [&] { return (reads ? path.done() : path.accepted()) > i; });
+    const auto is_over = [&] { return reads ? path.done() > i : path.accepted() > i + surplus; };
+    if (turn_or_post_again(path, plan, watch, is_over)) {
+      if (i >= warmup) interrupted.push_back(i - warmup);
+      take_what_is_under_way(path, plan);
+    }
     if (i >= warmup) times_ns[i - warmup + 1] = now_ns();
   }
   RankResult result = finish(path, meter);
-  drain(path, plan.c.completion, trips);
+  drain(path, plan.c.completion, trips + result.messages_lost);
   for (std::size_t i = 0; i + 1 < times_ns.size(); ++i)
     times_ns[i] = (times_ns[i + 1] - times_ns[i]) / (reads ? 1 : 2);
   times_ns.pop_back();
+  for (auto trip = interrupted.rbegin(); trip != interrupted.rend(); ++trip)
+    times_ns.erase(times_ns.begin() + static_cast<std::ptrdiff_t>(*trip));
+  if (times_ns.empty()) throw Error("every message of the run was lost or late; try --transport rc");
   result.latency_us = summarise(times_ns);
   result.samples_ns = std::move(times_ns);
+  return result;
+}
+
+/// Answers every message that arrives, of those that were posted again too, until the initiator says that the
+/// run is over. A plain write that was posted again cannot be told from the one before it, so that this end
+/// repeats its answer by itself.
+template <class P>
+RankResult respond_until_told(P& path, const LoopPlan& plan, Watch& watch, Meter& meter) {
+  constexpr std::int64_t patience_ns = 100'000'000;
+  std::int64_t answered_ns = now_ns();
+  for (std::uint64_t i = 0;;) {
+    const auto is_due = [&] {
+      return i > 0 && plan.c.op == Op::write && now_ns() - answered_ns >= patience_ns;
+    };
+    if (!turn_until(path, watch, plan.c.completion, [&] { return path.accepted() > i || is_due(); })) break;
+    if (path.accepted() > i) {
+      if (i == plan.request.warmup) meter.start();
+      post_message(path, watch, plan.c.completion, i++);
+    } else if constexpr (requires { path.post_again(); }) {
+      path.post_again();
+    }
+    answered_ns = now_ns();
+  }
+  RankResult result = finish(path, meter);
+  drain(path, plan.c.completion, path.posted() + result.messages_lost);
+  result.messages_lost = 0;  // which the initiator counts
   return result;
 }
 
@@ -158,6 +229,7 @@ RankResult respond_latency(P& path, const LoopPlan& plan, Watch& watch) {
     return finish(path, meter);
   }
   const std::uint64_t warmup = plan.request.warmup, trips = warmup + plan.request.iterations;
+  if (may_lose_messages(plan.c)) return respond_until_told(path, plan, watch, meter);
   for (std::uint64_t i = 0; i < trips; ++i) {
     if (i == warmup) meter.start();
     turn(path, watch, plan.c.completion, [&] { return path.accepted() > i; });
@@ -184,9 +256,10 @@ Tokens tokens_of(const P& path, const LoopPlan& plan) {
           .answer = !forward || plan.c.direction == Direction::both || path.target_must_answer()};
 }
 
-/// Bandwidth: the warm-up is a round of its own, then the measured one.
+/// Bandwidth: the warm-up is a round of its own, then the measured one. The end of a round cannot be told
+/// where messages may be lost, so that those have no warm-up.
 inline std::vector<std::uint64_t> bandwidth_rounds(const LoopPlan& plan) {
-  if (plan.request.warmup == 0) return {plan.request.iterations};
+  if (plan.request.warmup == 0 || may_lose_messages(plan.c)) return {plan.request.iterations};
   return {plan.request.warmup, plan.request.iterations};
 }
 template <class P>
@@ -236,7 +309,13 @@ RankResult respond_bandwidth(P& path, const LoopPlan& plan, Watch& watch) {
   meter.start();
   if (!tokens.answer) {
     serve_one_sided(path, watch, plan.c.completion);
-    return finish(path, meter);
+    RankResult result = finish(path, meter);
+    if constexpr (requires { path.lost(); }) {
+      take_what_is_under_way(path, plan);
+      result.messages_received = path.accepted();
+      result.messages_lost = path.lost();
+    }
+    return result;
   }
   RankResult result;
   const std::vector<std::uint64_t> rounds = bandwidth_rounds(plan);

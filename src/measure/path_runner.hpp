@@ -93,6 +93,9 @@ class PathRunner final : public Runner {
     }
     if (observer_) observer_->close();
     if (load_) load_->stop();
+    // Nothing tells the target of plain writes which of them arrived but its memory.
+    if (may_lose_messages(plan_.c) && !times_messages(plan_.c.suite) && plan_.c.op == Op::write)
+      result.messages_lost = missing_slots();
     if (const std::optional<std::uint64_t> after = port_bytes(); before && after)
       port_bytes_sent_ = *after - *before;
     return result;
@@ -162,8 +165,21 @@ class PathRunner final : public Runner {
     return std::nullopt;
   }
 
+  // What cannot be measured where messages may be lost.
+  static void refuse_loss(const Case& c) {
+    if (!may_lose_messages(c)) return;
+    if constexpr (!requires { P::tolerates_loss; })
+      throw Unavailable("the messages that steer staging must arrive; use --transport rc");
+    if (spec(c.suite).arrival == ArrivalBy::memory)
+      throw Unavailable(
+          "an unreliable connection may lose the message that is waited for in memory; use --transport rc");
+    if (!times_messages(c.suite) && c.direction != Direction::forward)
+      throw Unavailable("an unreliable connection is measured forward; use --direction forward");
+  }
+
   // This case's share of the session's payload: later cases may replace the session's buffers by larger ones.
   static Payload pick(const Case& c, path::Flow flow, Payload& session) {
+    refuse_loss(c);
     provide_payload(c, flow, session);
     return {.outgoing = path::needs_outgoing(c, flow) ? session.outgoing : nullptr,
             .incoming = path::needs_incoming(c, flow) ? session.incoming : nullptr};
@@ -177,18 +193,80 @@ class PathRunner final : public Runner {
     return {.offset = layout.offset(queue_pair, 0),
             .length = length,
             .stride = layout.stride,
-            .count = used_slots(plan_.c, layout, plan_.request, queue_pair),
+            // After a loss, messages arrive in other slots than they left from.
+            .count = may_lose_messages(plan_.c) ? layout.slots
+                                                : used_slots(plan_.c, layout, plan_.request, queue_pair),
             .seed = plan_.request.seed + (from_initiator ? 0 : std::uint64_t{1} << 40) +
                     queue_pair * layout.slots};
   }
 
   std::string first_wrong_byte() const {
     if (!payload_.incoming) return "";
-    for (std::uint32_t queue_pair = 0; queue_pair < path_.layout().queue_pairs; ++queue_pair)
-      if (const auto wrong =
-              find_mismatch(*payload_.incoming, slots_of(queue_pair, !initiator_, path_.pattern_bytes())))
+    for (std::uint32_t queue_pair = 0; queue_pair < path_.layout().queue_pairs; ++queue_pair) {
+      const PatternSlots slots = slots_of(queue_pair, !initiator_, path_.pattern_bytes());
+      if (may_lose_messages(plan_.c)) {
+        if (std::string fault = first_strange_slot(slots); !fault.empty()) return fault;
+      } else if (const auto wrong = find_mismatch(*payload_.incoming, slots)) {
         return describe_mismatch(queue_pair, *wrong);
+      }
+    }
     return "";
+  }
+
+  // Slot `index` of those, alone.
+  static PatternSlots one_slot(const PatternSlots& slots, std::uint64_t index) {
+    PatternSlots one = slots;
+    one.offset += index * slots.stride;
+    one.count = 1;
+    one.seed += index;
+    return one;
+  }
+
+  // Slots of this run in which the message that was to be there last is not.
+  std::uint64_t missing_slots() const {
+    if (!payload_.incoming) return 0;
+    std::uint64_t missing = 0;
+    for (std::uint32_t queue_pair = 0; queue_pair < path_.layout().queue_pairs; ++queue_pair) {
+      const PatternSlots slots = slots_of(queue_pair, !initiator_, path_.pattern_bytes());
+      const std::uint64_t used = used_slots(plan_.c, path_.layout(), plan_.request, queue_pair);
+      for (std::uint64_t i = 0; i < used; ++i)
+        missing += find_mismatch(*payload_.incoming, one_slot(slots, i)).has_value() ? 1 : 0;
+    }
+    return missing;
+  }
+
+  // Where messages were lost, a slot holds what it held before the run, or a whole message of this run: after
+  // a loss of sends another one than without; of writes its own, maybe only a part of it. Empty where all do.
+  std::string first_strange_slot(const PatternSlots& slots) const {
+    std::uint64_t shift = 0;
+    for (std::uint64_t i = 0; i < slots.count; ++i) {
+      const PatternSlots here = one_slot(slots, i);
+      if (!find_mismatch(*payload_.incoming, here)) continue;
+      const auto holds = [&](std::uint64_t from) {
+        PatternSlots other = here;
+        other.seed = slots.seed + (i + from) % slots.count;
+        return !find_mismatch(*payload_.incoming, other);
+      };
+      if (plan_.c.op == Op::send && holds(shift)) continue;
+      if (is_untouched(here, plan_.c.op == Op::write)) continue;
+      for (shift = 0; shift < slots.count && !holds(shift);) ++shift;
+      if (plan_.c.op != Op::send || shift == slots.count)
+        return fmt::format("{}: wrong byte in slot {}: it holds no message of this run", case_name(plan_.c),
+                           i);
+    }
+    return "";
+  }
+
+  // Whether the slot is as scrub() left it; `or_part`: but for a part of its message. In GPU memory a slot is
+  // looked at as a whole.
+  bool is_untouched(const PatternSlots& slot, bool or_part) const {
+    if (payload_.incoming->view().on_gpu) return or_part;
+    const std::byte* const bytes = payload_.incoming->data() + slot.offset;
+    for (std::uint64_t i = 0; i < slot.length; ++i) {
+      const std::byte pattern = pattern_byte(i, slot.seed);
+      if (bytes[i] != ~pattern && !(or_part && bytes[i] == pattern)) return false;
+    }
+    return true;
   }
 
   std::string describe_mismatch(std::uint32_t queue_pair, const Mismatch& wrong) const {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gdrbench/error.hpp"
@@ -43,24 +45,32 @@ class Direct {
     segments_ = (layout_.size + segment_bytes_ - 1) / segment_bytes_;
     depth_ = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(limits_.send_depth - 4, queue_depth(c) * segments_));
+    may_lose_ = may_lose_messages(c);
     // Every completion costs the NIC and the CPU something; a read's is what a ping-pong's arrival is.
-    signal_every_ = segments_ > 1 || op_ == Op::read ? 1 : std::max<std::uint32_t>(1, depth_ / 4);
+    signal_every_ = segments_ > 1 || op_ == Op::read || may_lose_ ? 1 : std::max<std::uint32_t>(1, depth_ / 4);
     on_gpu_ =
         (outgoing != nullptr && outgoing->view().on_gpu) || (incoming != nullptr && incoming->view().on_gpu);
     inline_ = !on_gpu_ && op_ != Op::read && layout_.size <= wire.inline_bytes();
     polls_memory_ = polls_for_writes(c) && op_ == Op::write;
     own_bytes_ = polls_memory_ ? 1 : turned_bytes(c);
+    if (may_lose_ && segments_ > 1)
+      throw Unavailable(
+          "a message longer than a request is several of them, which an unreliable connection may lose "
+          "apart; use smaller --sizes");
     queue_pairs_.resize(layout_.queue_pairs);
   }
 
+  /// An unreliable connection may lose messages.
+  static constexpr bool tolerates_loss = true;
+
   /// Sockets know when the target has taken a write only by a token that follows it.
   bool target_must_answer() const {
-    return two_sided() || (op_ == Op::write && W::one_sided_needs_target_cpu);
+    return !may_lose_ && (two_sided() || (op_ == Op::write && W::one_sided_needs_target_cpu));
   }
   /// The end that accepts has nothing to do while messages move.
   bool accepts_passively() const { return !two_sided() && !polls_memory_ && !W::one_sided_needs_target_cpu; }
   /// Whether accepted() counts arrivals.
-  bool counts_arrivals() const { return two_sided() || polls_memory_; }
+  bool counts_arrivals() const { return !may_lose_ && (two_sided() || polls_memory_); }
 
   nlohmann::json offer() const {
     nlohmann::json j = nlohmann::json::object();
@@ -79,12 +89,20 @@ class Direct {
   /// Begins a round and posts its first receives. The previous round is over.
   void start(const Round& round) {
     round_ = round;
-    posted_ = done_ = accepted_ = tokens_before_ = tokens_after_ = 0;
+    posted_ = done_ = accepted_ = tokens_before_ = tokens_after_ = posted_again_ = 0;
     next_queue_pair_ = 0;
     for (std::uint32_t q = 0; q < layout_.queue_pairs; ++q) {
       QueuePair& pair = queue_pairs_[q];
-      pair = {};
+      // Receives that lost messages have left over are the first to be used by this round.
+      const QueuePair before = std::exchange(pair, {});
       pair.quota = share_of(round.posts, q, layout_.queue_pairs);
+      if (may_lose_ && op_ == Op::send && round.accepts > 0) {
+        pair.arrived = before.arrived;
+        pair.receives_posted = before.receives_posted;
+        pair.receives = pair.end_data = std::numeric_limits<std::uint64_t>::max();
+        while (pair.receives_posted - pair.arrived < limits_.receive_depth) post_receive(q);
+        continue;
+      }
       const std::uint64_t arrivals = two_sided() ? share_of(round.accepts, q, layout_.queue_pairs) : 0;
       pair.first_data = round.token_before ? 1 : 0;
       pair.end_data = pair.first_data + arrivals * receives_per_message();
@@ -115,6 +133,19 @@ class Direct {
       next_queue_pair_ = q + 1 == layout_.queue_pairs ? 0 : q + 1;
     }
     return false;
+  }
+
+  /// Posts the last message of a ping-pong once more: it, or the answer to it, was lost.
+  void post_again() {
+    --queue_pairs_.front().message;
+    --posted_;
+    ++posted_again_;
+    post_segment(0);
+  }
+  /// Messages of this round that were lost, as far as this end can tell without looking at the payload.
+  std::uint64_t lost() const {
+    if (posted_again_ > 0 || !may_lose_ || !two_sided() || round_.posts > 0) return posted_again_;
+    return round_.accepts - std::min(accepted_, round_.accepts);
   }
 
   /// Takes completions; false when nothing had happened.
@@ -267,11 +298,12 @@ class Direct {
   wire::RemoteRegion remote_;
   std::uint64_t segment_bytes_ = 0, segments_ = 1, own_bytes_ = 0;
   std::uint32_t depth_ = 1, signal_every_ = 1, next_queue_pair_ = 0;
-  bool inline_ = false, on_gpu_ = false, polls_memory_ = false, failed_by_flush_ = false;
+  bool inline_ = false, on_gpu_ = false, polls_memory_ = false, failed_by_flush_ = false, may_lose_ = false;
   Round round_;
   std::vector<QueuePair> queue_pairs_;
   ProgressDetector<W> progress_detector_;
-  std::uint64_t posted_ = 0, done_ = 0, accepted_ = 0, tokens_before_ = 0, tokens_after_ = 0;
+  std::uint64_t posted_ = 0, done_ = 0, accepted_ = 0, tokens_before_ = 0, tokens_after_ = 0,
+                posted_again_ = 0;
   std::string failure_;
 };
 

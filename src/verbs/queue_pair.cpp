@@ -21,6 +21,10 @@ void check_depth(const Device& device, std::uint32_t depth, const char* queue) {
                                   depth, device.name(), allowed));
 }
 
+bool is_reliable(const QueuePair& pair) {
+  return pair.get()->qp_type == IBV_QPT_RC;
+}
+
 void modify(const QueuePair& pair, ibv_qp_attr& attributes, int mask, const char* state) {
   check_returned(
       ibv_modify_qp(pair.get(), &attributes, mask), Step::modify_queue_pair,
@@ -37,7 +41,7 @@ QueuePair::QueuePair(std::shared_ptr<const ProtectionDomain> domain,
   ibv_qp_init_attr wanted{};
   wanted.send_cq = completions->get();
   wanted.recv_cq = completions->get();
-  wanted.qp_type = IBV_QPT_RC;
+  wanted.qp_type = attributes.transport == Transport::uc ? IBV_QPT_UC : IBV_QPT_RC;
   wanted.cap = {.max_send_wr = attributes.send_depth,
                 .max_recv_wr = attributes.receive_depth,
                 .max_send_sge = 1,
@@ -75,7 +79,8 @@ void to_init(const QueuePair& pair, const InitAttributes& attributes) {
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = attributes.port;
   attr.pkey_index = 0;
-  attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  if (is_reliable(pair)) attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
   modify(pair, attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT");
 }
 
@@ -86,26 +91,28 @@ void to_ready_to_receive(const QueuePair& pair, const ReadyToReceiveAttributes& 
   attr.dest_qp_num = attributes.destination_qpn;
   attr.rq_psn = attributes.receive_psn;
   attr.path_mtu = mtu_code(attributes.path_mtu_bytes);
-  attr.max_dest_rd_atomic = attributes.max_dest_rd_atomic;
-  attr.min_rnr_timer = attributes.min_rnr_timer;
-  modify(pair, attr,
-         IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_PATH_MTU |
-             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-         "RTR");
+  int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_PATH_MTU;
+  if (is_reliable(pair)) {
+    attr.max_dest_rd_atomic = attributes.max_dest_rd_atomic;
+    attr.min_rnr_timer = attributes.min_rnr_timer;
+    mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  }
+  modify(pair, attr, mask, "RTR");
 }
 
 void to_ready_to_send(const QueuePair& pair, const ReadyToSendAttributes& attributes) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   attr.sq_psn = attributes.send_psn;
-  attr.max_rd_atomic = attributes.max_rd_atomic;
-  attr.timeout = attributes.timeout;
-  attr.retry_cnt = attributes.retry_count;
-  attr.rnr_retry = attributes.rnr_retry;
-  modify(pair, attr,
-         IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-             IBV_QP_RNR_RETRY,
-         "RTS");
+  int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+  if (is_reliable(pair)) {
+    attr.max_rd_atomic = attributes.max_rd_atomic;
+    attr.timeout = attributes.timeout;
+    attr.retry_cnt = attributes.retry_count;
+    attr.rnr_retry = attributes.rnr_retry;
+    mask |= IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+  }
+  modify(pair, attr, mask, "RTS");
 }
 
 }  // namespace gdrbench::verbs

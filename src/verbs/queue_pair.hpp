@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "gdrbench/case.hpp"
 #include "verbs/completion_queue.hpp"
 #include "verbs/memory_region.hpp"
 
@@ -14,6 +15,7 @@ struct QueuePairAttributes {
   std::uint32_t send_depth = 0;     ///< outstanding send requests
   std::uint32_t receive_depth = 0;  ///< outstanding receive requests
   std::uint32_t inline_bytes = 0;   ///< wanted; a device that refuses gets 0
+  Transport transport = Transport::rc;
 };
 
 struct DestroyQueuePair {
@@ -21,7 +23,7 @@ struct DestroyQueuePair {
   static int destroy(ibv_qp* pair) { return ibv_destroy_qp(pair); }
 };
 
-/// A reliable-connected queue pair whose two queues share one completion queue; one scatter/gather entry a
+/// A connected queue pair whose two queues share one completion queue; one scatter/gather entry a
 /// request.
 class QueuePair {
  public:
@@ -73,7 +75,8 @@ struct AddressAttributes {
 };
 ibv_ah_attr make_address(const AddressAttributes& attributes);
 
-/// RESET → INIT → RTR → RTS. Receives may be posted from INIT on. Throw SystemError with the usual cause.
+/// RESET → INIT → RTR → RTS; an unreliable connection takes no settings of reads, acknowledgement and
+/// retries. Receives may be posted from INIT on. Throw SystemError with the usual cause.
 void to_init(const QueuePair& pair, const InitAttributes& attributes);
 void to_ready_to_receive(const QueuePair& pair, const ReadyToReceiveAttributes& attributes);
 void to_ready_to_send(const QueuePair& pair, const ReadyToSendAttributes& attributes);

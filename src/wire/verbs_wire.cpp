@@ -103,6 +103,12 @@ std::string unsupported_op(const verbs::Device& device, Op op) {
 }
 
 std::string unsupported_op(const VerbsOptions& options, Op op) {
+  if (options.transport == Transport::uc && (op == Op::read || op == Op::write_imm))
+    return fmt::format(
+        "over an unreliable connection send and write are measured, and no {}; use --op send or write",
+        to_string(op));
+  if (options.transport == Transport::uc && options.connect == ConnectBy::rdma_cm)
+    return "rdma_cm connects reliable queue pairs; use --connect control with --transport uc";
   return unsupported_op(*verbs::Device::open(options.device, options.port), op);
 }
 
@@ -124,7 +130,8 @@ VerbsWire::VerbsWire(const VerbsOptions& options, const WireLimits& limits, Verb
   for (std::uint32_t queue_pair = 0; queue_pair < limits.queue_pairs; ++queue_pair) {
     queue_pairs_.push_back(domain_->create_queue_pair(completions_, {.send_depth = limits.send_depth,
                                                                      .receive_depth = limits.receive_depth,
-                                                                     .inline_bytes = limits.inline_bytes}));
+                                                                     .inline_bytes = limits.inline_bytes,
+                                                                     .transport = options.transport}));
     to_init(queue_pairs_.back(), {.port = options.port});
     own_.queue_pairs.push_back({.qpn = queue_pairs_.back().number(), .psn = random() & 0xffffff});
   }
