@@ -5,10 +5,9 @@
 #include "gdrbench/report.hpp"
 #include "gdrbench/size.hpp"
 #include "report/comparison.hpp"
-#include "report/pairs.hpp"
+#include "report/losses.hpp"
 #include "report/table_parts.hpp"
 #include "report/text_table.hpp"
-#include "report/units.hpp"
 
 namespace gdrbench {
 namespace {

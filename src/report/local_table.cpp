@@ -7,7 +7,6 @@
 #include "gdrbench/size.hpp"
 #include "report/table_parts.hpp"
 #include "report/text_table.hpp"
-#include "report/units.hpp"
 
 namespace gdrbench {
 namespace {

@@ -4,7 +4,7 @@
 #include "gdrbench/version.hpp"
 #include "path/layout.hpp"
 #include "report/comparison.hpp"
-#include "report/overlap.hpp"
+#include "report/losses.hpp"
 #include "report/result_fields.hpp"
 
 namespace gdrbench {

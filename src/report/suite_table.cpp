@@ -3,11 +3,9 @@
 #include "gdrbench/report.hpp"
 #include "gdrbench/size.hpp"
 #include "report/figures.hpp"
-#include "report/overlap.hpp"
-#include "report/pairs.hpp"
+#include "report/losses.hpp"
 #include "report/table_parts.hpp"
 #include "report/text_table.hpp"
-#include "report/units.hpp"
 
 namespace gdrbench {
 namespace {

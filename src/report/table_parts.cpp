@@ -10,7 +10,6 @@
 #include "gdrbench/version.hpp"
 #include "report/figures.hpp"
 #include "report/text_table.hpp"
-#include "report/units.hpp"
 
 namespace gdrbench::report {
 namespace {

@@ -4,10 +4,8 @@
 #include <utility>
 
 #include "base/error_text.hpp"
-#include "report/folded_table.hpp"
 #include "report/text_table.hpp"
 #include "report/topology_report.hpp"
-#include "report/units.hpp"
 #include "topology/best_pair.hpp"
 #include "topology/cores.hpp"
 

@@ -9,7 +9,7 @@ SILENCE_S = 15  # longer than the server's handshake limit of 5 s
 CASE = {
     "suite": "bandwidth", "path": "tcp_wire", "op": "send", "memory": "host", "completion": "event",
     "direction": "forward", "size_bytes": 4096, "depth": 16, "queue_pairs": 1, "footprint_bytes": 65536, "gpu": 0, "load": "none",
-    "shares_gpu": False, "bind": "auto", "tcp_threads": None,
+    "shares_gpu": False, "pair": "", "pairs_at_once": 1, "bind": "auto", "tcp_threads": None,
     "staging": {"variant": "pipelined", "engine": "auto", "chunk_bytes": 262144, "slots": 0, "streams": 1},
     "verbs": {"device": "", "gid_index": None, "port": 1, "path_mtu": 0, "timeout": 14, "retry_count": 7,
               "rnr_retry": 7, "min_rnr_timer": 1, "service_level": 0, "traffic_class": 0, "inline_bytes": 220,

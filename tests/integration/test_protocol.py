@@ -184,6 +184,7 @@ class Cases(TestCase):
                 "staging": [None, [], {"variant": "nosuch", "chunk_bytes": 1}, {"variant": "plain", "chunk_bytes": 0},
                             dict(CASE["staging"], engine="nosuch"), dict(CASE["staging"], slots=257),
                             dict(CASE["staging"], streams=0)],
+                "pair": [5, "x" * 129], "pairs_at_once": [0, 65, "2"],
                 "load": ["nosuch"], "shares_gpu": [1], "bind": ["nosuch", 1],
                 "verbs": [None, {}, dict(CASE["verbs"], path_mtu=1500), dict(CASE["verbs"], device="x" * 100)]}.items():
             for value in values:

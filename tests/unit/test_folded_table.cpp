@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "report/folded_table.hpp"
+#include "report/text_table.hpp"
 
 namespace gdrbench::report {
 namespace {

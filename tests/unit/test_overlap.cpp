@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "../fixtures/sample_result.hpp"
-#include "report/overlap.hpp"
+#include "report/losses.hpp"
 
 namespace gdrbench::report {
 namespace {

@@ -2,6 +2,7 @@
 #include <future>
 
 #include "fake_session.hpp"
+#include "gdrbench/session.hpp"
 #include "session/data_connections.hpp"
 
 namespace gdrbench::session::fake {
@@ -317,6 +318,76 @@ TEST_F(JoinedSessions, OfAVisitThatIsOverAreRefused) {
   server.stop();
   Server other;
   EXPECT_ANY_THROW(first->join());
+}
+
+/// Servers of the library in this process, whose runners measure.
+class RealServers : public ::testing::Test {
+ protected:
+  RealServers() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      ServeOptions options = with_key("sesame");
+      options.port = 0;
+      servers[i] = std::make_unique<gdrbench::Server>(options);
+      threads[i] = std::thread([this, i] { servers[i]->run(); });
+    }
+  }
+  ~RealServers() override {
+    for (std::size_t i = 0; i < 2; ++i) {
+      servers[i]->stop();
+      threads[i].join();
+    }
+  }
+  Session session(std::size_t server) const {
+    ConnectOptions options;
+    options.port = servers[server]->port();
+    options.key = "sesame";
+    return Session(options);
+  }
+
+  std::array<std::unique_ptr<gdrbench::Server>, 2> servers;
+  std::array<std::thread, 2> threads;
+};
+
+TEST_F(RealServers, MeasureBetweenThemselvesAsAClientTellsThem) {
+  Session first = session(0), second = session(1);
+  for (const Path path : {Path::tcp, Path::tcp_wire}) {
+    Case c;
+    c.path = path;
+    c.completion = CompletionMode::event;
+    const auto open = gdrbench::open_case({{&first, c}, {&second, c}});
+    const RunResult run = open->run({.iterations = 20, .warmup = 2, .seed = 5});
+    EXPECT_TRUE(run.verified);
+    ASSERT_EQ(run.ranks.size(), 2);
+    EXPECT_TRUE(run.ranks[0].latency_us);
+    EXPECT_GT(run.elapsed_s, 0);
+    EXPECT_EQ(run.payload_bytes, 2 * 20 * c.size_bytes);
+    EXPECT_EQ(open->proofs()[0].tcp->local, open->proofs()[1].tcp->remote);
+  }
+}
+
+TEST_F(RealServers, RunCasesOfJoinedSessionsAtTheSameTime) {
+  std::vector<Session> sessions;
+  sessions.push_back(session(0));
+  for (int i = 0; i < 2; ++i) sessions.push_back(sessions.front().join());
+  EXPECT_EQ(sessions.back().remote().host, sessions.front().remote().host);
+  std::vector<std::future<RunResult>> runs;
+  for (Session& session : sessions)
+    runs.push_back(std::async(std::launch::async, [&session] {
+      Case c;
+      c.suite = Suite::bandwidth;
+      c.size_bytes = 65536;
+      c.completion = CompletionMode::event;
+      return session.open(c, c)->run({.iterations = 50, .warmup = 5, .seed = 6});
+    }));
+  for (auto& run : runs) EXPECT_TRUE(run.get().verified);
+}
+
+TEST_F(RealServers, RefuseMoreRanksThanTheSuiteHas) {
+  Session first = session(0), second = session(1), third = first.join();
+  const std::string text = thrown<UsageError>([&] {
+    gdrbench::open_case({{&first, {}}, {&second, {}}, {&third, {}}});
+  });
+  EXPECT_THAT(text, HasSubstr("the latency suite has 2 ranks, not 3"));
 }
 
 }  // namespace

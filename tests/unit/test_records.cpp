@@ -30,6 +30,8 @@ Case unusual_case() {
   c.footprint_bytes = 12'345;
   c.gpu = 7;
   c.shares_gpu = true;
+  c.pair = "mlx5_3:gpu7";
+  c.pairs_at_once = 8;
   c.staging = {.variant = Staging::pageable,
                .engine = CopyEngine::kernel,
                .chunk_bytes = 777,
@@ -81,7 +83,7 @@ TEST(CaseJson, EveryFieldMakesTheRoundTrip) {
 
 TEST(CaseJson, EveryFieldIsNeededAndNamedWhenMissing) {
   const json whole = to_json(unusual_case()).flatten();
-  EXPECT_EQ(whole.size(), 34);
+  EXPECT_EQ(whole.size(), 36);
   for (const auto& [where, value] : whole.items()) {
     json j = to_json(unusual_case());
     const json::json_pointer pointer(where);
@@ -117,6 +119,7 @@ TEST(CaseJson, NumbersOutOfRangeAreRefused) {
                           {"/queue_pairs", 1, 1024},
                           {"/footprint_bytes", 0, std::uint64_t{1} << 44},
                           {"/gpu", 0, 1023},
+                          {"/pairs_at_once", 1, 64},
                           {"/staging/chunk_bytes", 256, (8 << 20) - 64},
                           {"/verbs/gid_index", 0, 65'535},
                           {"/verbs/port", 1, 254},

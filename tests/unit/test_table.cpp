@@ -5,7 +5,6 @@
 
 #include "../fixtures/sample_result.hpp"
 #include "report/text_table.hpp"
-#include "report/units.hpp"
 
 namespace gdrbench::report {
 namespace {

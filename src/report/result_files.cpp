@@ -1,5 +1,3 @@
-#include "report/atomic_file.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -7,9 +5,13 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 #include "base/error_text.hpp"
+#include "base/system.hpp"
 #include "gdrbench/error.hpp"
 #include "gdrbench/report.hpp"
 
@@ -50,6 +52,30 @@ fs::path follow_links(const fs::path& path) {
   const fs::path resolved = fs::weakly_canonical(path, error);
   return error ? path : resolved;
 }
+
+// A file that appears under its name only when commit() has succeeded; until then it is a temporary file of
+// the same folder, which the destructor removes. What exists and is not a regular file (a pipe, /dev/stdout)
+// is written to directly. All members throw SystemError.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void append(std::string_view text);
+  void commit();
+
+ private:
+  void flush();
+  [[noreturn]] void fail(int errno_value, std::string_view step) const;
+
+  std::filesystem::path path_;       // as the user gave it, for the error text
+  std::filesystem::path target_;     // with symbolic links followed
+  std::filesystem::path temporary_;  // empty: nothing to rename or remove
+  FileDescriptor fd_;
+  std::string buffer_;
+};
 
 }  // namespace
 
@@ -134,6 +160,25 @@ void check_writable(const std::filesystem::path& path) {
   } catch (const SystemError& error) {
     throw UsageError(error.what());
   }
+}
+
+void write_samples(const std::filesystem::path& path, const ResultDocument& document) {
+  report::AtomicFile file(path);
+  file.append("suite,path,op,memory,completion,size_bytes,repetition,index,latency_ns\n");
+  for (const CaseResult& result : document.cases) {
+    const Case& c = result.test_case;
+    const std::string prefix =
+        fmt::format("{},{},{},{},{},{}", to_string(c.suite), to_string(c.path), to_string(c.op),
+                    to_string(c.memory), to_string(c.completion), c.size_bytes);
+    for (std::size_t repetition = 0; repetition < result.repetitions.size(); ++repetition) {
+      const RunResult& run = result.repetitions[repetition];
+      if (run.ranks.empty()) continue;
+      const std::vector<std::int64_t>& samples_ns = run.ranks.front().samples_ns;
+      for (std::size_t index = 0; index < samples_ns.size(); ++index)
+        file.append(fmt::format("{},{},{},{}\n", prefix, repetition, index, samples_ns[index]));
+    }
+  }
+  file.commit();
 }
 
 }  // namespace gdrbench
