@@ -164,8 +164,8 @@ TEST_P(GpuPattern, MayBeUsedByTwoThreadsOnOneBuffer) {
   std::vector<std::thread> threads;
   for (const std::uint64_t half : {0, 1})
     threads.emplace_back([&, half] {
-      for (std::uint64_t seed = 0; seed < 50; ++seed) {
-        const PatternSlots slot{.offset = half << 20, .length = 1 << 20, .seed = 2 * seed + half};
+      for (std::uint64_t round = 0; round < 50; ++round) {
+        const PatternSlots slot{.offset = half << 20, .length = 1 << 20, .seed = 2 * round + half};
         fill_pattern(buffer, slot);
         if (find_mismatch(buffer, slot)) ++faults[half];
         scrub(buffer, slot);

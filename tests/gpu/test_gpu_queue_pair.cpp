@@ -11,7 +11,7 @@
 namespace gdrbench::wire {
 namespace {
 
-constexpr std::uint64_t most = (8 << 20) + 1;
+constexpr std::uint64_t longest = (8 << 20) + 1;
 
 struct Combination {
   MemoryKind memory;
@@ -28,7 +28,7 @@ class GpuQueuePair : public NeedsGpu, public testing::WithParamInterface<Combina
 
   struct End {
     explicit End(const Combination& combination)
-        : memory({.kind = combination.memory, .length = most}),
+        : memory({.kind = combination.memory, .length = longest}),
           wire(registering_by(combination.asked), WireLimits{}, VerbsWireRole::active) {
       region = wire.register_memory(memory.view());
     }
@@ -69,8 +69,9 @@ class GpuQueuePair : public NeedsGpu, public testing::WithParamInterface<Combina
     }
     const auto wrong = find_mismatch(target.memory, {.length = length, .seed = length});
     EXPECT_FALSE(wrong) << "at byte " << wrong->offset;
-    if (length < most) {
-      EXPECT_TRUE(find_mismatch(target.memory, {.offset = length, .length = most - length, .seed = length}))
+    if (length < longest) {
+      EXPECT_TRUE(
+          find_mismatch(target.memory, {.offset = length, .length = longest - length, .seed = length}))
           << "too much";
     }
   }
@@ -83,7 +84,7 @@ TEST_P(GpuQueuePair, carries_every_operation_between_gpu_buffers) {
   right.wire.connect(left.wire.offer(), {});
   for (const Op op : {Op::send, Op::write, Op::write_imm, Op::read})
     for (const std::uint64_t length :
-         {std::uint64_t{1}, std::uint64_t{4097}, (std::uint64_t{1} << 20) + 1, most}) {
+         {std::uint64_t{1}, std::uint64_t{4097}, (std::uint64_t{1} << 20) + 1, longest}) {
       SCOPED_TRACE(std::string(to_string(op)) + " of " + std::to_string(length) + " bytes");
       transfer(left, right, op, static_cast<std::uint32_t>(length));
     }

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t size = 4099;
-constexpr std::uint64_t seed = 11;
+constexpr std::uint64_t watched_seed = 11;
 
 class GpuWatcher : public NeedsGpuMemory {};
 INSTANTIATE_TEST_SUITE_P(Kinds, GpuWatcher, ::testing::ValuesIn(gpu_memory_kinds), kind_name);
@@ -25,11 +25,11 @@ struct Message {
         target({.kind = kind, .length = size}),
         copier(memory::make_copier({.payload = kind, .towards = memory::Towards::gpu})),
         watcher(0) {
-    fill_pattern(source, {.length = size, .seed = seed});
-    scrub(target, {.length = size, .seed = seed});
+    fill_pattern(source, {.length = size, .seed = watched_seed});
+    scrub(target, {.length = size, .seed = watched_seed});
   }
   void watch(std::uint64_t messages) {
-    watcher.start(target.data() + size - 1, pattern_byte(size - 1, seed), messages);
+    watcher.start(target.data() + size - 1, pattern_byte(size - 1, watched_seed), messages);
   }
   void send() { copier->submit(target.data(), source.data(), size); }
   std::uint64_t seen_within(std::uint64_t messages, std::chrono::milliseconds limit) const {
@@ -55,8 +55,9 @@ TEST_P(GpuWatcher, SeesEveryMessageOnceAndTurnsItsLastByteOver) {
   EXPECT_NO_THROW(message.watcher.check());
   message.watcher.stop();
   EXPECT_EQ(message.watcher.seen(), 20U);
-  EXPECT_FALSE(find_mismatch(message.target, {.length = size - 1, .seed = seed})) << "the other bytes";
-  const auto last = find_mismatch(message.target, {.length = size, .seed = seed});
+  EXPECT_FALSE(find_mismatch(message.target, {.length = size - 1, .seed = watched_seed}))
+      << "the other bytes";
+  const auto last = find_mismatch(message.target, {.length = size, .seed = watched_seed});
   ASSERT_TRUE(last);
   EXPECT_EQ(last->offset, size - 1);
   EXPECT_EQ(last->found, static_cast<std::uint8_t>(~last->expected));
@@ -72,7 +73,7 @@ TEST_P(GpuWatcher, IsDoneAfterTheMessagesThatWereAskedFor) {
   message.send();
   EXPECT_EQ(message.seen_within(3, 100ms), 2U);
   message.watcher.stop();
-  EXPECT_FALSE(find_mismatch(message.target, {.length = size, .seed = seed}))
+  EXPECT_FALSE(find_mismatch(message.target, {.length = size, .seed = watched_seed}))
       << "the last byte was turned over once more";
 }
 

@@ -89,7 +89,7 @@ class FakeMeasurement final : public Measurement {
   std::size_t kept_ = 0;
 };
 
-struct Setup {
+struct Fixture {
   Log log;
   ResultDocument document;
   std::vector<Point> points;
@@ -101,44 +101,45 @@ struct Setup {
     return added;
   }
   std::exception_ptr run(std::vector<std::string> flags, double budget_s = 60) {
-    return run_campaign(std::move(points), {.benchmark_flags = std::move(flags), .time_budget_s = budget_s},
+    return run_campaign(std::move(points),
+                        {.benchmark_flags = std::move(flags), .time_budget_s = budget_s, .progress = {}},
                         document);
   }
 };
 
 TEST(Campaign, runs_every_measurement_once_in_each_block_with_fixed_iterations) {
-  Setup setup;
-  setup.add("a");
-  setup.add("b");
-  ASSERT_FALSE(setup.run({"--benchmark_repetitions=7", "--benchmark_min_time=30x"}));
+  Fixture fixture;
+  fixture.add("a");
+  fixture.add("b");
+  ASSERT_FALSE(fixture.run({"--benchmark_repetitions=7", "--benchmark_min_time=30x"}));
   for (const char* name : {"a", "b"})
-    EXPECT_EQ(setup.log.runs[name], std::vector<std::uint64_t>(7, 30)) << name;
+    EXPECT_EQ(fixture.log.runs[name], std::vector<std::uint64_t>(7, 30)) << name;
   // Two runs of one measurement in a row only where one block ends with it and the next begins with it.
   for (std::size_t block = 0; block < 7; ++block)
-    EXPECT_NE(setup.log.order[2 * block], setup.log.order[2 * block + 1]);
-  ASSERT_EQ(setup.document.local.size(), 2U);
-  EXPECT_EQ(setup.document.local[0].repetitions.size(), 7U);
-  EXPECT_TRUE(setup.document.complete);
+    EXPECT_NE(fixture.log.order[2 * block], fixture.log.order[2 * block + 1]);
+  ASSERT_EQ(fixture.document.local.size(), 2U);
+  EXPECT_EQ(fixture.document.local[0].repetitions.size(), 7U);
+  EXPECT_TRUE(fixture.document.complete);
 }
 
 TEST(Campaign, writes_every_run_as_google_benchmark_does) {
-  Setup setup;
-  setup.add("a");
-  ASSERT_FALSE(setup.run({"--benchmark_repetitions=3", "--benchmark_min_time=30x"}));
-  ASSERT_EQ(setup.document.benchmarks.size(), 3U);
-  for (const nlohmann::json& entry : setup.document.benchmarks) {
+  Fixture fixture;
+  fixture.add("a");
+  ASSERT_FALSE(fixture.run({"--benchmark_repetitions=3", "--benchmark_min_time=30x"}));
+  ASSERT_EQ(fixture.document.benchmarks.size(), 3U);
+  for (const nlohmann::json& entry : fixture.document.benchmarks) {
     EXPECT_EQ(entry.at("name"), "a/iterations:30/manual_time");
     EXPECT_EQ(entry.at("iterations"), 30);
     EXPECT_NEAR(entry.at("real_time").get<double>(), 1000, 1e-6);  // microseconds of an iteration
   }
-  EXPECT_TRUE(setup.document.context.contains("num_cpus"));
+  EXPECT_TRUE(fixture.document.context.contains("num_cpus"));
 }
 
 TEST(Campaign, calibrates_the_iterations_of_a_run_to_the_time_asked_for) {
-  Setup setup;
-  setup.add("a");
-  ASSERT_FALSE(setup.run({"--benchmark_repetitions=2", "--benchmark_min_time=0.2"}));
-  const std::vector<std::uint64_t>& runs = setup.log.runs["a"];
+  Fixture fixture;
+  fixture.add("a");
+  ASSERT_FALSE(fixture.run({"--benchmark_repetitions=2", "--benchmark_min_time=0.2"}));
+  const std::vector<std::uint64_t>& runs = fixture.log.runs["a"];
   ASSERT_GE(runs.size(), 3U);
   EXPECT_EQ(runs.front(), 1U);
   EXPECT_EQ(runs[runs.size() - 1], 200U);
@@ -146,45 +147,45 @@ TEST(Campaign, calibrates_the_iterations_of_a_run_to_the_time_asked_for) {
 }
 
 TEST(Campaign, leaves_out_what_the_filter_does_not_match) {
-  Setup setup;
-  setup.add("a");
-  setup.add("b");
-  ASSERT_FALSE(setup.run({"--benchmark_filter=^b", "--benchmark_min_time=3x"}));
-  EXPECT_FALSE(setup.log.runs.contains("a"));
-  EXPECT_EQ(setup.document.local.size(), 1U);
+  Fixture fixture;
+  fixture.add("a");
+  fixture.add("b");
+  ASSERT_FALSE(fixture.run({"--benchmark_filter=^b", "--benchmark_min_time=3x"}));
+  EXPECT_FALSE(fixture.log.runs.contains("a"));
+  EXPECT_EQ(fixture.document.local.size(), 1U);
   benchmark::SetBenchmarkFilter("");  // which the library keeps
 }
 
 TEST(Campaign, skips_what_is_not_to_be_had_with_its_reason_and_measures_the_rest) {
-  Setup setup;
-  setup.add("a").refusal = "no such device";
-  setup.add("b");
-  ASSERT_FALSE(setup.run({"--benchmark_min_time=3x"}));
-  ASSERT_EQ(setup.document.local_skipped.size(), 1U);
-  EXPECT_EQ(setup.document.local_skipped[0].reason, "no such device");
-  EXPECT_EQ(setup.document.local.size(), 1U);
-  EXPECT_TRUE(setup.document.complete);
+  Fixture fixture;
+  fixture.add("a").refusal = "no such device";
+  fixture.add("b");
+  ASSERT_FALSE(fixture.run({"--benchmark_min_time=3x"}));
+  ASSERT_EQ(fixture.document.local_skipped.size(), 1U);
+  EXPECT_EQ(fixture.document.local_skipped[0].reason, "no such device");
+  EXPECT_EQ(fixture.document.local.size(), 1U);
+  EXPECT_TRUE(fixture.document.complete);
 }
 
 TEST(Campaign, ends_at_a_failure_and_keeps_what_was_measured) {
-  Setup setup;
-  setup.add("a").fails_at = 3;
-  const std::exception_ptr failure = setup.run({"--benchmark_min_time=3x"});
+  Fixture fixture;
+  fixture.add("a").fails_at = 3;
+  const std::exception_ptr failure = fixture.run({"--benchmark_min_time=3x"});
   ASSERT_TRUE(failure);
   EXPECT_THROW(std::rethrow_exception(failure), Error);
-  ASSERT_EQ(setup.document.local.size(), 1U);
-  EXPECT_EQ(setup.document.local[0].repetitions.size(), 2U);
-  EXPECT_FALSE(setup.document.complete);
-  EXPECT_EQ(setup.document.incomplete_reason, "wrong byte");
+  ASSERT_EQ(fixture.document.local.size(), 1U);
+  EXPECT_EQ(fixture.document.local[0].repetitions.size(), 2U);
+  EXPECT_FALSE(fixture.document.complete);
+  EXPECT_EQ(fixture.document.incomplete_reason, "wrong byte");
 }
 
 TEST(Campaign, that_has_no_time_left_names_what_was_not_measured) {
-  Setup setup;
-  setup.add("a");
-  ASSERT_FALSE(setup.run({}, -1));
-  EXPECT_TRUE(setup.log.runs.empty());
-  EXPECT_FALSE(setup.document.complete);
-  EXPECT_NE(setup.document.incomplete_reason.find("before a point"), std::string::npos);
+  Fixture fixture;
+  fixture.add("a");
+  ASSERT_FALSE(fixture.run({}, -1));
+  EXPECT_TRUE(fixture.log.runs.empty());
+  EXPECT_FALSE(fixture.document.complete);
+  EXPECT_NE(fixture.document.incomplete_reason.find("before a point"), std::string::npos);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ std::string fault_of_offer(const Case& c, const nlohmann::json& offer) {
   try {
     std::vector<RankLink> ranks(2);
     ranks[0].offer = offer;
-    runner->connect(ranks);
+    runner->connect(std::move(ranks));
     return "";
   } catch (const PeerLost& fault) {
     return fault.what();
