@@ -209,7 +209,7 @@ class TwoHosts(ProgramTest):
             if made.returncode != 0:
                 self.skipTest(f"ip netns add: {made.stderr.strip()}")
             self.addCleanup(subprocess.run, ["ip", "netns", "del", name], check=True)
-        steps = ["-n {0} link add cable type veth remote name cable netns {1}"]
+        steps = ["-n {0} link add cable type veth peer name cable netns {1}"]
         for number, end in enumerate(("{0}", "{1}"), start=1):
             steps += [f"-n {end} addr add 10.78.0.{number}/24 dev cable", f"-n {end} link set cable up",
                       f"-n {end} link set lo up"]
