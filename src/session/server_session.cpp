@@ -30,7 +30,7 @@ constexpr std::size_t max_dial_token_bytes = 64;
 
 const json& list_at(const Fields& fields, std::string_view key, std::size_t max) {
   const json& list = fields.at(key);
-  if (!list.is_array()) refuse_value(fields.name_of(key), "an array is needed");
+  if (!list.is_array()) refuse_value(fields.name_of(key), "not an array");
   if (list.size() > max) refuse_value(fields.name_of(key), fmt::format("more than {} entries", max));
   return list;
 }
@@ -106,10 +106,11 @@ void ServerSession::open(const json& request) {
   const Fields fields(request, "open");
   const std::uint64_t id = fields.number("id", 0, max_case_id);
   if (cases_.contains(id)) throw UsageError(fmt::format("open.id: case {} is open already", id));
+  Case asked = case_from_json(fields.at("case"));
   RankNumber number;
   number.ranks = fields.number_as<std::uint32_t>("ranks", 2, max_ranks);
   number.rank = fields.number_as<std::uint32_t>("rank", 0, number.ranks - 1);
-  auto opened = std::make_unique<OpenCase>(case_from_json(fields.at("case")), number);
+  auto opened = std::make_unique<OpenCase>(std::move(asked), number);
   const Case& c = opened->description;
   opened->hold = budget_.reserve(c, harness_.payload_bytes(c), harness_.bounce_bytes(c), number.ranks - 1);
   opened->runner = harness_.make_runner(c, number, budget_.payload());

@@ -11,8 +11,8 @@ CASE = {
     "direction": "forward", "size_bytes": 4096, "depth": 16, "queue_pairs": 1, "footprint_bytes": 65536, "gpu": 0, "load": "none",
     "shares_gpu": False, "pair": "", "pairs_at_once": 1, "bind": "auto", "tcp_threads": None,
     "staging": {"variant": "pipelined", "engine": "auto", "chunk_bytes": 262144, "slots": 0, "streams": 1},
-    "verbs": {"device": "", "gid_index": None, "port": 1, "path_mtu": 0, "timeout": 14, "retry_count": 7,
-              "rnr_retry": 7, "min_rnr_timer": 1, "service_level": 0, "traffic_class": 0, "inline_bytes": 220,
+    "verbs": {"transport": "rc", "device": "", "gid_index": None, "port": 1, "path_mtu": 0, "timeout": 14,
+              "retry_count": 7, "rnr_retry": 7, "min_rnr_timer": 1, "service_level": 0, "traffic_class": 0, "inline_bytes": 220,
               "connect": "control", "relaxed_ordering": True, "registration": "auto"}}
 
 

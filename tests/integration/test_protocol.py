@@ -247,8 +247,8 @@ class Cases(TestCase):
         self.assert_still_usable()
 
     def test_an_offer_that_makes_no_sense_is_an_error_of_the_case(self):
-        for offer, named in (({}, "offer.wire: missing"), ({"wire": {}}, "offer.path: missing"), (None, "offer: an object"),
-                             ({"wire": None, "path": None}, "offer.wire: an object"),
+        for offer, named in (({}, "offer.wire: missing"), ({"wire": {}}, "offer.path: missing"), (None, "offer: not an object"),
+                             ({"wire": None, "path": None}, "offer.wire: not an object"),
                              ({"wire": {}, "path": {"incoming": {}}}, "offer.path.incoming.address: missing"),
                              ({"wire": {}, "path": {"incoming": {"address": 1, "length": "x", "rkey": 0}}},
                               "offer.path.incoming.length")):

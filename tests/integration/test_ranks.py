@@ -13,7 +13,7 @@ from harness import DONE, FAILED, INTERRUPTED, PATIENCE_S, PEER_LOST, SOFTVERBS,
 COORDINATE = os.environ.get("GDRBENCH_COORDINATE")
 RANK = r" \| elapsed (\S+) sent (\d+) received (\d+) cpu (\S+) p50 (\S+)"
 RUN = re.compile(r"^verified (\d) iterations (\d+) bytes (\d+)" + RANK + RANK + "$", re.MULTILINE)
-LONG = "iterations=100000000"
+LONG = ["suite=bandwidth", "size=65536", "iterations=100000000"]  # bandwidth keeps no samples
 
 
 class Ranks(TestCase):
@@ -73,7 +73,7 @@ class TwoServers(Ranks):
         self.assert_still_usable()
 
     def start_long_run(self):
-        coordinator = self.start_coordinator(LONG, f"path={self.PATHS[0]}")
+        coordinator = self.start_coordinator(*LONG, f"path={self.PATHS[0]}")
         coordinator.wait_for("opened")
         time.sleep(0.5)
         self.assertTrue(coordinator.is_running(), coordinator.err)

@@ -51,6 +51,7 @@ Case unusual_case() {
              .service_level = 4,
              .traffic_class = 106,
              .inline_bytes = 64,
+             .transport = Transport::uc,
              .connect = ConnectBy::rdma_cm,
              .relaxed_ordering = false,
              .registration = RegisterBy::peermem};
