@@ -27,7 +27,7 @@ class Matrix(MatrixCase):
         found = self.measure("bandwidth", "--queue-pairs", 3, sizes=FEW, directions=DIRECTIONS,
                              completion=["poll", "event"])
         for case in found.values():
-            self.assertEqual((3, 3), (case["queue_pairs"], case["proof"]["initiator"]["wire"]["sockets"]))
+            self.assertEqual((3, 3), (case["queue_pairs"], case["proof"][0]["tcp"]["sockets"]))
 
     def test_plain_and_pageable_staging(self):
         for staging in ("plain", "pageable"):

@@ -163,17 +163,18 @@ class Binding(TestCase):
         self.assert_ends(outcome, DONE)
         self.assertEqual("", check_result(result))
         proof = json.loads(result.read_text())["gdrbench"]["cases"][0]["proof"]
-        return outcome.out, [proof[end] for end in ("initiator", "responder")]
+        self.assertEqual(2, len(proof))
+        return outcome.out, [rank["binding"] for rank in proof]
 
     def test_both_ends_record_their_cores_and_why(self):
         _, ends = self.proofs()
         for end in ends:
             self.assertRegex(end["cores"], r"^[0-9]")
-            self.assertRegex(end["binding"], "^(next to|not bound:) .")
+            self.assertRegex(end["why"], "^(next to|not bound:) .")
 
     def test_the_responder_is_told_not_to_bind(self):
         out, ends = self.proofs("--bind", "none")
-        self.assertEqual(["not bound: --bind none"] * 2, [end["binding"] for end in ends])
+        self.assertEqual(["not bound: --bind none"] * 2, [end["why"] for end in ends])
         self.assertRegex(out, r"(?m)^not bound to cores: --bind none$")
 
     def test_cores_that_the_user_chose_are_kept(self):
@@ -181,7 +182,7 @@ class Binding(TestCase):
         _, ends = self.proofs(preexec=lambda: os.sched_setaffinity(0, {first}))
         self.assertEqual([str(first)] * 2, [end["cores"] for end in ends])
         for end in ends:
-            self.assertRegex(end["binding"], "^not bound:")
+            self.assertRegex(end["why"], "^not bound:")
 
 
 class Usage(Topology):

@@ -36,7 +36,7 @@ def placed(*flags, before=()):
             pass  # it has just ended
     assert running.returncode == 0, running.returncode
     (case,) = json.loads(OUT.read_text(encoding="utf-8"))["gdrbench"]["cases"]
-    return [(case["proof"][end]["cores"], case["proof"][end]["binding"]) for end in ("initiator", "responder")], seen
+    return [(rank["binding"]["cores"], rank["binding"]["why"]) for rank in case["proof"]], seen
 
 
 far, near, every = cores("node/node0/cpulist"), cores("node/node1/cpulist"), cores("cpu/online")
