@@ -89,16 +89,22 @@ class PointRun {
 
   // Grows the iterations until a run takes a good part of `run_s`.
   void grow(Entry& entry, double run_s) {
-    std::uint64_t n = 1;
-    for (;;) {
-      const auto started = Clock::now();
-      const double elapsed_s = entry.measurement->run(n, deadline_);
-      entry.overhead_s = std::max(0.0, seconds_since(started) - elapsed_s);
-      entry.each_s = std::max(elapsed_s, 1e-9) / static_cast<double>(n);
+    for (std::uint64_t n = 1;;) {
+      entry.each_s = time_iteration(entry, n);
+      // Other work on the machine can slow a single run many times.
+      const bool long_enough = entry.each_s * static_cast<double>(n) >= run_s / 4;
+      if (long_enough) entry.each_s = std::min(entry.each_s, time_iteration(entry, n));
       entry.iterations = round_iterations(run_s / entry.each_s);
-      if (elapsed_s >= run_s / 4 || entry.iterations <= n) return;
+      if (entry.iterations <= n || (long_enough && entry.iterations <= 4 * n)) return;
       n = std::min(entry.iterations, n * 10);
     }
+  }
+
+  double time_iteration(Entry& entry, std::uint64_t n) {
+    const auto started = Clock::now();
+    const double elapsed_s = entry.measurement->run(n, deadline_);
+    entry.overhead_s = std::max(0.0, seconds_since(started) - elapsed_s);
+    return std::max(elapsed_s, 1e-9) / static_cast<double>(n);
   }
 
   // What is left of the budget, in equal parts to all runs of all blocks.

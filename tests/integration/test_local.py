@@ -1,4 +1,4 @@
-"""What one node measures alone: registration, and peer where there is no GPU."""
+"""What one node measures alone: registration, and p2p where there is no GPU."""
 
 import json
 import unittest
@@ -62,7 +62,7 @@ class Registration(harness.TestCase):
 class Peer(harness.TestCase):
     def test_runs_or_says_why_there_is_no_gpu(self):
         file = self.folder / "result.json"
-        outcome = self.run_program("peer", "--sizes", "64k", "--time-budget", 3, "--out", file, *BRIEF)
+        outcome = self.run_program("p2p", "--sizes", "64k", "--time-budget", 3, "--out", file, *BRIEF)
         if outcome.status == DONE:
             self.assertEqual("", harness.check_result(file))
             return
@@ -71,12 +71,12 @@ class Peer(harness.TestCase):
 
     def test_is_skipped_with_its_reason_beside_other_paths(self):
         file = self.folder / "result.json"
-        outcome = self.run_program("bandwidth", "--loopback", "--paths", "peer,tcp", "--op", "write", "--memory", "host",
+        outcome = self.run_program("bandwidth", "--loopback", "--paths", "p2p,tcp", "--op", "write", "--memory", "host",
                                    "--sizes", "4k", "--out", file, *BRIEF)
         self.assert_ends(outcome, DONE)
         own = json.loads(file.read_text())["gdrbench"]
         self.assertEqual({"tcp"}, {case["path"] for case in own["cases"]})
-        self.assertEqual(["peer"], [one["path"] for one in own["skipped"]])
+        self.assertEqual(["p2p"], [one["path"] for one in own["skipped"]])
         self.assertIn("GPU to GPU", own["skipped"][0]["reason"])
 
 

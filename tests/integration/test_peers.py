@@ -10,7 +10,7 @@ import time
 
 from harness import (DONE, FAILED, INTERRUPTED, PATIENCE_S, PEER_LOST, QUICK, SOON_S, USAGE, TestCase, check_result,
                      main)
-from raw_client import CASE, welcomed
+from raw_client import open_request, welcomed
 
 # Of two sizes the second is under way when its case is opened, and takes a second; the first is measured by then.
 LONG = ["--paths", "tcp", "--sizes", "8,64", "--completion", "event", "--benchmark_repetitions=1",
@@ -116,7 +116,7 @@ class Peers(TestCase):
         with welcomed(server.port) as first:
             self.assert_ends(self.run_program("latency", server.address, *QUICK, seconds=SOON_S), FAILED,
                              server.address, r"busy, served: 127\.0\.0\.1:\d+ since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-            self.assertEqual("opened", first.ask({"type": "open", "id": 1, "case": CASE, "offer": {}})["type"])
+            self.assertEqual("opened", first.ask(open_request())["type"])
             first.send({"type": "bye"})
             self.assertTrue(first.is_closed())
         self.assert_serves(server)

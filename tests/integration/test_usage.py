@@ -34,8 +34,8 @@ class Usage(TestCase):
 
     def test_an_unknown_name_is_refused_with_the_names_that_exist(self):
         for flag, accepted in {
-                "--paths": "tcp, rdma, gdr, peer, tcp_wire, rdma_wire",
-                "--require": "tcp, rdma, gdr, peer, tcp_wire, rdma_wire",
+                "--paths": "tcp, rdma, gdr, p2p, tcp_wire, rdma_wire",
+                "--require": "tcp, rdma, gdr, p2p, tcp_wire, rdma_wire",
                 "--op": "send, write, write_imm, read",
                 "--completion": "poll, event",
                 "--memory": "host, cuda, cuda_vmm",
@@ -129,7 +129,7 @@ class Usage(TestCase):
                                               "--require", "--sizes", "--fabric", "--footprint"),
                 ("latency", "127.0.0.1"): ("--port",),
                 ("serve",): ("--port", "--max-queue-pairs", "--max-memory", "--bind"),
-                ("registration",): ("--gpu",), ("peer",): ("--remote-gpu",), ("doctor",): ("--port", "--gpu", "--check")
+                ("registration",): ("--gpu",), ("p2p",): ("--remote-gpu",), ("doctor",): ("--port", "--gpu", "--check")
         }.items():
             for flag in flags:
                 with self.subTest(command=command, flag=flag):
