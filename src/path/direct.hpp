@@ -47,7 +47,8 @@ class Direct {
         std::min<std::uint64_t>(limits_.send_depth - 4, queue_depth(c) * segments_));
     may_lose_ = may_lose_messages(c);
     // Every completion costs the NIC and the CPU something; a read's is what a ping-pong's arrival is.
-    signal_every_ = segments_ > 1 || op_ == Op::read || may_lose_ ? 1 : std::max<std::uint32_t>(1, depth_ / 4);
+    signal_every_ =
+        segments_ > 1 || op_ == Op::read || may_lose_ ? 1 : std::max<std::uint32_t>(1, depth_ / 4);
     on_gpu_ =
         (outgoing != nullptr && outgoing->view().on_gpu) || (incoming != nullptr && incoming->view().on_gpu);
     inline_ = !on_gpu_ && op_ != Op::read && layout_.size <= wire.inline_bytes();
