@@ -7,16 +7,12 @@
 #include <memory>
 #include <optional>
 
-#include "cli/address.hpp"
-#include "cli/asked_devices.hpp"
 #include "cli/commands.hpp"
 #include "cli/common_flags.hpp"
 #include "cli/doctor_facts.hpp"
 #include "cli/fabric.hpp"
-#include "cli/key.hpp"
 #include "cli/output.hpp"
 #include "cli/results.hpp"
-#include "cli/terminal_width.hpp"
 #include "doctor/checks/checks.hpp"
 #include "doctor/diagnosis.hpp"
 #include "doctor/facts/rdma_ports.hpp"

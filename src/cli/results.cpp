@@ -18,8 +18,8 @@ namespace gdrbench::cli {
 namespace {
 
 // Bytes that are not UTF-8, such as those of an odd file name in the command line, must not cost the file.
-std::string as_text(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+std::string as_text(const nlohmann::ordered_json& document) {
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 // Equal for whatever names the same file: as writing does, it follows links, and takes what is not there yet

@@ -5,12 +5,10 @@
 #include <cstdio>
 #include <optional>
 
-#include "cli/address.hpp"
 #include "cli/commands.hpp"
 #include "cli/common_flags.hpp"
 #include "cli/doctor_facts.hpp"
 #include "cli/fabric.hpp"
-#include "cli/key.hpp"
 #include "cli/output.hpp"
 #include "gdrbench/case.hpp"
 #include "gdrbench/error.hpp"
