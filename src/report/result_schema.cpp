@@ -267,8 +267,8 @@ std::string folded(const Schema& value, std::size_t indent, std::size_t used) {
   std::string text(1, value.is_object() ? '{' : '[');
   for (auto member = value.begin(); member != value.end(); ++member) {
     const std::string key = value.is_object() ? Schema(member.key()).dump() + ": " : "";
-    text +=
-        (member == value.begin() ? "\n" : ",\n") + margin + key + folded(*member, indent + 2, key.size() + 1);
+    text.append(member == value.begin() ? "\n" : ",\n").append(margin).append(key);
+    text += folded(*member, indent + 2, key.size() + 1);
   }
   return text + '\n' + std::string(indent, ' ') + (value.is_object() ? '}' : ']');
 }
