@@ -298,7 +298,7 @@ TEST_F(Verbs, describes_the_connection_it_has_made) {
   EXPECT_EQ(proof.device, pair.left.wire.device().name());
   EXPECT_EQ(proof.path_mtu, pair.left.wire.device().info().active_mtu);
   EXPECT_EQ(proof.registrations, std::vector{Registration::host});
-  EXPECT_EQ(proof.gid, pair.left.wire.offer()["gid"]);
+  EXPECT_EQ(proof.gid, pair.left.wire.offer()["gid"].get<std::string>());
 }
 
 }  // namespace
