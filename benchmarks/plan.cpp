@@ -120,6 +120,7 @@ Case responder_case(const Case& c, const MeasureOptions& options, const Discover
 
 std::vector<Point> plan_points(const MeasureOptions& options, const std::vector<PlacedPair>& pairs) {
   std::vector<std::vector<CasePoint>> by_pair;
+  by_pair.reserve(pairs.size());
   for (const PlacedPair& pair : pairs) by_pair.push_back(plan_cases(options, pair.discovery));
   std::vector<Point> points;
   for (std::size_t i = 0; i < by_pair.front().size(); ++i) {

@@ -29,7 +29,7 @@ json to_json(const Case& c) {
 }
 
 Case case_from_json(const json& j) {
-  const Case c = value_from_json<Case>(j, "case", {});
+  Case c = value_from_json<Case>(j, "case", {});
   constexpr std::array<std::uint32_t, 6> mtus{0, 256, 512, 1024, 2048, 4096};
   if (std::find(mtus.begin(), mtus.end(), c.verbs.path_mtu) == mtus.end())
     throw UsageError("case.verbs.path_mtu: not one of 0, 256, 512, 1024, 2048, 4096");
