@@ -34,7 +34,7 @@ def run(number, target, suite, ops, sizes, flags):
     out = OUT / f"{suite}-{number}.json"
     command = [PROGRAM, suite, target, "--op", ",".join(ops), "--sizes", ",".join(map(str, sizes)),
                "--time-budget", "600", "--require", ",".join(PATHS), "--memory", "host",
-               "--benchmark_repetitions=1", "--benchmark_min_time=0.0001", "--out", str(out), *flags]
+               "--benchmark_repetitions=1", "--benchmark_min_time=8x", "--out", str(out), *flags]
     if suite == "bandwidth":
         command += ["--footprint", "1M"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
